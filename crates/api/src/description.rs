@@ -110,6 +110,15 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
             let content = json!({"application/x-ndjson": {"schema": schema, "x-line": line}});
             operation["requestBody"] = json!({"required": true, "content": content});
         }
+        Wanted::Members => {
+            let line = one::<control::api::RuleEdit>(schemas);
+            let schema = json!({"type": "string", "description": "A line for each: see `x-line`."});
+            let content = json!({
+                "application/json": {"schema": one::<crate::members::Members>(schemas)},
+                "application/x-ndjson": {"schema": schema, "x-line": line},
+            });
+            operation["requestBody"] = json!({"required": true, "content": content});
+        }
         Wanted::Upload => {
             let content = json!({"text/plain": {"schema": {"type": "string"}}});
             operation["requestBody"] = json!({"required": true, "content": content});

@@ -9,13 +9,17 @@
 
 #![forbid(unsafe_code)]
 
+mod accounts;
 mod backup;
+mod bans;
 mod body;
 mod call;
+mod clients;
 mod description;
 mod events;
 mod json;
 mod limits;
+mod members;
 mod network;
 mod own_lists;
 mod pages;

@@ -18,7 +18,7 @@ const LINE_OCTETS_MAX: usize = 64 << 10;
 /// Mistakes that are told; the rest is counted.
 const MISTAKES_TOLD_MAX: usize = 100;
 /// What a body of changes is.
-const KIND: &str = "application/x-ndjson";
+pub(crate) const KIND: &str = "application/x-ndjson";
 
 const DRY_RUN: Parameter = parameter("dry-run", "boolean", "Only checks it, and says what it would change.");
 const STEPS: Parameter = parameter("count", "integer", "At most so many; 20 when absent.");
@@ -33,13 +33,38 @@ const NO_TAG: Parameter = parameter("If-None-Match", "string", "`*`: only if the
 
 /// Rows of the table.
 pub(crate) const ROUTES: &[Route] = &[
-    get("/lists", "Lists that are kept beside the settings.", many::<api::OwnList>, |_| Ok(Request::OwnLists)),
-    get("/lists/{list}", "One of them.", one::<api::OwnList>, |_| Ok(Request::OwnLists)).gives(&["ETag"]).replies(one_list),
+    get(
+        "/lists",
+        "Lists of one's own, and those that sets are read from: how they stand.",
+        many::<api::ListShown>,
+        |_| Ok(Request::ListStates),
+    ),
+    get("/lists/{list}", "One of them.", one::<api::ListShown>, |_| Ok(Request::ListStates))
+        .gives(&["ETag"])
+        .replies(one_list),
+    get(
+        "/lists/{list}/rules",
+        "Rules of a list, line by line. Searches for a quarter of a second at most.",
+        one::<api::ListRules>,
+        |call| {
+            let contains = call.asked("contains").filter(|text| !text.is_empty()).map(str::to_owned);
+            let (after, count) = (call.number("after")?, call.number("count")?);
+            Ok(Request::ListRules(api::ListRulesOf { name: call.part(0), after, count, contains }))
+        },
+    )
+    .query(&[
+        parameter("count", "integer", "At most so many; 1,000 when absent, and at most 10,000."),
+        parameter("after", "integer", "Those behind: `next` of the part before."),
+        parameter("contains", "string", "Those that have this text in them, whatever its letter case."),
+    ])
+    .gives(&["Link"])
+    .replies(rules),
     route("DELETE", "/lists/{list}", "Removes one of them.", one::<api::OwnListChanged>, |call| {
         let tag = tag(call)?.ok_or_else(|| needs_tag("If-Match with the ETag of the list"))?;
         Ok(Request::OwnListRemove(api::OwnListRemove { name: call.part(0), tag: Some(tag) }))
     })
     .role(Role::Operator)
+    .query(&[DRY_RUN])
     .headers(&[NEEDED_TAG])
     .gives(&["ETag"]).replies(changed),
     get("/lists/{list}/content", "The text of a list.", text, |call| {
@@ -96,6 +121,9 @@ pub(crate) fn body_octets_max(method: &str, path: &str) -> Option<u64> {
         "POST" if path == "/api/v1/restore" => Some(server::ARCHIVE_OCTETS_MAX),
         "PUT" if is_content => Some(UPLOAD_OCTETS_MAX),
         "PATCH" if is_content => Some(LINES_OCTETS_MAX),
+        "POST" if path.starts_with("/api/v1/sets/") && path.ends_with("/members") => {
+            Some(crate::members::LINES_OCTETS_MAX)
+        }
         _ => None,
     }
 }
@@ -125,12 +153,26 @@ fn find(call: &Call) -> Result<Option<api::OwnList>, Problem> {
 }
 
 fn one_list(call: &Call, response: Response) -> Result<Reply, Problem> {
-    let Response::OwnLists(all) = response else { return unexpected(&response) };
+    let Response::ListStates(all) = response else { return unexpected(&response) };
     let name = call.part(0);
     let list = all.into_iter().find(|list| list.name == name);
     let list = list.ok_or_else(|| Problem::new(404, format!("there is no list \"{name}\"")))?;
-    let tag = tag_of(list.revision);
-    Ok(as_json(&list).with("etag", tag))
+    Ok(match list.revision {
+        Some(revision) => as_json(&list).with("etag", tag_of(revision)),
+        None => as_json(&list),
+    })
+}
+
+/// Answers with a part of the rules, and where the next one is.
+fn rules(call: &Call, response: Response) -> Result<Reply, Problem> {
+    let Response::ListRules(part) = response else { return unexpected(&response) };
+    let others = |(key, value): &(String, String)| match key.as_str() {
+        "after" => String::new(),
+        _ => format!("&{key}={}", crate::resources::percent_encoded(value)),
+    };
+    let others: String = call.query.iter().map(others).collect();
+    let next = part.next.map(|next| format!("{}?after={next}{others}", call.path));
+    Ok(as_json(&part).linked(next))
 }
 
 fn changed(_: &Call, response: Response) -> Result<Reply, Problem> {
@@ -181,18 +223,18 @@ fn patch(call: &Call) -> Result<Request, Problem> {
     if !kind.eq_ignore_ascii_case(KIND) {
         return Err(Problem::new(415, format!("expected a Content-Type of {KIND}")));
     }
-    let edits = edits(&call.body)?;
+    let edits = edits(&call.body, EDITS_MAX)?;
     let (name, tag, is_dry_run) = (call.part(0), tag(call)?, call.flag("dry-run")?);
     Ok(Request::OwnListChange(api::OwnListChange { name, edits, tag, is_dry_run }))
 }
 
 /// Reads the lines of a body, or says all that is wrong with them.
-fn edits(body: &[u8]) -> Result<Vec<RuleEdit>, Problem> {
+pub(crate) fn edits(body: &[u8], max: usize) -> Result<Vec<RuleEdit>, Problem> {
     let body = body.strip_suffix(b"\n").unwrap_or(body);
     let mut edits = Vec::new();
     let (mut told, mut count) = (Vec::new(), 0_usize);
     for (number, line) in (1..).zip(body.split(|&octet| octet == b'\n')) {
-        if edits.len() > EDITS_MAX {
+        if edits.len() > max {
             break;
         }
         let read = match line.len() > LINE_OCTETS_MAX {
@@ -251,11 +293,14 @@ mod tests {
             "{{\"add\": \"a\"}}\n\n{{\"add\": 1}}\n{{\"add\": \"a\", \"remove\": \"b\"}}\n{{\"add\": \"a\", \"add\": \"b\"}}\n\
              {deep}\n{long}\n{{\"put\": \"a\"}}\nnull\n{{\"add\": \"a\"\n"
         );
-        let problem = edits(body.as_bytes()).expect_err("wrong");
+        let problem = edits(body.as_bytes(), EDITS_MAX).expect_err("wrong");
         let lines: Vec<u32> = problem.diagnostics().iter().filter_map(|found| found.line).collect();
         assert_eq!((problem.status(), lines), (422, (2..=10).collect()));
         let many = "x\n".repeat(1_000);
-        assert_eq!(edits(many.as_bytes()).expect_err("wrong").diagnostics().len(), MISTAKES_TOLD_MAX);
-        assert_eq!(edits(b"{\"add\": \"a\"}\n{\"remove\":\"b\"}").expect("right").len(), 2);
+        assert_eq!(
+            edits(many.as_bytes(), EDITS_MAX).expect_err("wrong").diagnostics().len(),
+            MISTAKES_TOLD_MAX
+        );
+        assert_eq!(edits(b"{\"add\": \"a\"}\n{\"remove\":\"b\"}", EDITS_MAX).expect("right").len(), 2);
     }
 }

@@ -116,7 +116,7 @@ fn sums(call: &Call) -> Result<api::QuerySums, Problem> {
     Ok(api::QuerySums { what, since_ms, until_ms, count: None, period_s: number(call, "period-s")? })
 }
 
-fn number(call: &Call, name: &str) -> Result<Option<i64>, Problem> {
+pub(crate) fn number(call: &Call, name: &str) -> Result<Option<i64>, Problem> {
     let Some(text) = call.asked(name) else { return Ok(None) };
     let wrong = |_| Problem::new(400, format!("{name}={text}: expected a whole number"));
     text.parse().map(Some).map_err(wrong)

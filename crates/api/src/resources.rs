@@ -2,8 +2,6 @@
 
 mod users;
 
-use std::collections::BTreeMap;
-
 use control::api::{self, ConfigEdit, ConfigExpected, ConfigOf, Request, Response};
 use hyper::header::{CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
 use serde::{Deserialize, Serialize};
@@ -33,16 +31,6 @@ pub(crate) struct RollBack {
     revision: u64,
     /// The revision that is in use; refused if it is another.
     expected: Option<u64>,
-}
-
-/// What to add to a dynamic set.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) struct Members {
-    /// Names, addresses or prefixes.
-    items: Vec<String>,
-    /// How long they stay; as long as the set says when absent.
-    ttl_s: Option<u64>,
 }
 
 pub(crate) fn unexpected<T>(response: &Response) -> Result<T, Problem> {
@@ -238,12 +226,6 @@ pub(crate) fn one_set(_: &Call, response: Response) -> Result<Reply, Problem> {
     Ok(as_json(&only(all)?))
 }
 
-/// Asks to add to a dynamic set.
-pub(crate) fn add_members(call: &Call) -> Result<Request, Problem> {
-    let Members { items, ttl_s } = json::parse(&call.body)?;
-    Ok(Request::SetAdd(api::SetChange { name: call.part(0), items, ttl_s, tag: known_tag(call)? }))
-}
-
 /// Returns what the client says that a change is made for.
 pub(crate) fn known_tag(call: &Call) -> Result<Option<String>, Problem> {
     Ok(call.header(&IF_MATCH)?.map(|tag| tag.trim_matches('"').to_owned()))
@@ -278,11 +260,13 @@ fn part_of<T: Serialize>(call: &Call, mut all: Vec<T>, key: fn(&T) -> String) ->
     }
     let is_more = all.len() > count;
     all.truncate(count);
-    let next = all.last().filter(|_| is_more).map(|last| {
-        let after = percent_encoded(&key(last));
-        format!("{}?after={after}&count={count}", call.path)
-    });
+    let next = all.last().filter(|_| is_more).map(|last| linked_after(call, &key(last), count as u64));
     Ok(as_json(&all).linked(next))
+}
+
+/// Returns the URL of the part behind a key.
+pub(crate) fn linked_after(call: &Call, key: &str, count: u64) -> String {
+    format!("{}?after={}&count={count}", call.path, percent_encoded(key))
 }
 
 /// Writes text so that it can stand in a query.
@@ -313,15 +297,6 @@ pub(crate) fn upstreams(_: &Call, response: Response) -> Result<Reply, Problem> 
     Ok(as_json(&status.upstreams))
 }
 
-/// Answers with the numbers of bans.
-pub(crate) fn bans(_: &Call, response: Response) -> Result<Reply, Problem> {
-    let Response::Stats(stats) = response else { return unexpected(&response) };
-    let bans: BTreeMap<_, _> = stats.into_iter().filter(|(group, _)| group.starts_with("bans")).collect();
-    let text = api::to_json(&bans);
-    let tag = format!("\"{:016x}\"", fnv(&text));
-    Ok(Reply::json(text).with("etag", tag))
-}
-
 /// Asks something about resolvers.
 pub(crate) fn resolver(call: &Call, what: api::ResolverWhat) -> Result<Request, Problem> {
     Ok(Request::Resolver(api::ResolverOrder { what, resolver: call.asked("resolver").map(str::to_owned) }))
@@ -341,13 +316,55 @@ pub(crate) fn zones(call: &Call, response: Response) -> Result<Reply, Problem> {
 }
 
 /// Answers with one zone.
-pub(crate) fn one_zone(_: &Call, response: Response) -> Result<Reply, Problem> {
+pub(crate) fn one_zone(call: &Call, response: Response) -> Result<Reply, Problem> {
     let Response::Zones(zones) = response else { return unexpected(&response) };
-    Ok(as_json(&only(zones)?))
+    let zone = only(zones)?;
+    let tag = format!("\"{}\"", zone.tag());
+    if call.header(&IF_NONE_MATCH)?.is_some_and(|known| known == tag || known == "*") {
+        return Ok(Reply::nothing(304).with("etag", tag));
+    }
+    Ok(as_json(&zone).with("etag", tag))
+}
+
+/// Refuses what is meant for another state of a zone.
+fn expect_zone(call: &Call) -> Result<(), Problem> {
+    // Who may not change it does not hear who has.
+    if call.caller.role < server::Role::Operator {
+        return Ok(());
+    }
+    let (name, tag) = (call.part(0), known_tag(call)?);
+    let is_new = call.header(&IF_NONE_MATCH)?;
+    if is_new.is_some_and(|word| word != "*") || (is_new.is_some() && tag.is_some()) {
+        return Err(Problem::new(400, "expected If-Match, or If-None-Match: *"));
+    }
+    let found = match call.operator.zone_status(Some(&name)) {
+        Ok(found) => found.into_iter().next(),
+        Err(server::OperatorError::NotFound { .. }) => None,
+        Err(other) => return Err(other.into()),
+    };
+    let is_meant = match (&tag, &found) {
+        (None, found) => is_new.is_none() || found.is_none(),
+        (Some(tag), found) => found.as_ref().is_some_and(|zone| tag == "*" || *tag == zone.tag()),
+    };
+    if is_meant {
+        return Ok(());
+    }
+    let why = match found.is_some() {
+        true => format!("zone \"{name}\" is there, and another than it is meant for"),
+        false => format!("there is no zone \"{name}\""),
+    };
+    Err(Problem::new(412, why).with_change(call.operator.last_change_of_zone(&name)))
+}
+
+/// Asks to take a zone out.
+pub(crate) fn remove_zone(call: &Call) -> Result<Request, Problem> {
+    expect_zone(call)?;
+    Ok(Request::ZoneRemove(api::ZoneNames { zones: vec![call.part(0)] }))
 }
 
 /// Asks to serve a zone.
 pub(crate) fn add_zone(call: &Call) -> Result<Request, Problem> {
+    expect_zone(call)?;
     Ok(Request::ZoneAdd(api::ZoneAdd {
         zones: vec![call.part(0)],
         options: setting_text(call)?,

@@ -66,6 +66,8 @@ pub(crate) enum Wanted {
     Setting,
     /// Lines of JSON, many of them.
     Lines,
+    /// Members of a set, in JSON or as lines of it.
+    Members,
     /// A long text, which goes to a file as it comes.
     Upload,
     /// A backup, which does, too.

@@ -23,17 +23,24 @@ const IF_MATCH: Parameter = parameter(
     "string",
     "The ETag of what the change is made for, or `*`. Needed for what is there already.",
 );
-const OPTIONAL_MATCH: Parameter =
-    parameter("If-Match", "string", "The ETag of what the change is made for, or `*`.");
-const MEMBERS_MATCH: Parameter =
-    parameter("If-Match", "string", "The ETag of the members that the change is made for, or `*`.");
+const ZONE_MATCH: Parameter =
+    parameter("If-Match", "string", "The ETag of the zone that it is meant for, or `*`.");
 const KNOWN: Parameter =
     parameter("If-None-Match", "string", "The ETag that the client knows: 304 if it is that.");
 const IF_NONE_MATCH: Parameter = parameter("If-None-Match", "string", "`*`: only if nothing is there.");
 
 /// Returns all rows.
 pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
-    ROUTES.iter().chain(crate::backup::ROUTES).chain(crate::own_lists::ROUTES).chain(crate::powerdns::ROUTES)
+    let others = [
+        crate::accounts::ROUTES,
+        crate::backup::ROUTES,
+        crate::bans::ROUTES,
+        crate::clients::ROUTES,
+        crate::members::ROUTES,
+        crate::own_lists::ROUTES,
+        crate::powerdns::ROUTES,
+    ];
+    ROUTES.iter().chain(others.into_iter().flatten())
 }
 
 /// The rows of our own resources.
@@ -72,7 +79,7 @@ const ROUTES: &[Route] = &[
     .query(&[DRY_RUN, WHY, parameter("nothing", "boolean", "Has nothing there, whatever the file says.")])
     .headers(&[IF_MATCH])
     .gives(&["ETag"])
-        .replies(of::changed),
+    .replies(of::changed),
     get("/configuration", "The settings in use as YAML, with where each is from.", yaml, |_| {
         Ok(Request::ConfigShow)
     }),
@@ -124,30 +131,6 @@ const ROUTES: &[Route] = &[
         one::<api::Reload>,
         |call| Ok(Request::SetReload(api::SetName { name: call.part(0) })),
     ),
-    get("/sets/{set}/members", "What a dynamic set holds.", many::<api::SetItem>, of::ask_members)
-    .query(&[COUNT, AFTER])
-    .gives(&["ETag", "Link"])
-    .replies(of::members),
-    post(
-        ("/sets/{set}/members", Role::Helper),
-        "Adds to a dynamic set.",
-        one::<api::SetChanged>,
-        of::add_members,
-    )
-    .headers(&[MEMBERS_MATCH])
-    .body(Wanted::Json(one::<of::Members>)),
-    route(
-        "DELETE",
-        "/sets/{set}/members/{member}",
-        "Removes from a dynamic set.",
-        one::<api::SetChanged>,
-        |call| {
-            let items = vec![call.part(1)];
-            Ok(Request::SetRemove(api::SetChange { name: call.part(0), items, ttl_s: None, tag: of::known_tag(call)? }))
-        },
-    )
-    .role(Role::Helper)
-    .headers(&[MEMBERS_MATCH]),
     post(("/lists/fetch", Role::Operator), "Fetches lists now.", one::<api::ListsFetched>, |call| {
         Ok(Request::ListsFetch(api::ListsOf { set: call.asked("set").map(str::to_owned) }))
     })
@@ -172,14 +155,6 @@ const ROUTES: &[Route] = &[
         Ok(Request::Status)
     })
     .replies(of::upstreams),
-    get(
-        "/bans",
-        "How many are banned, and for how many seconds those for the rate limit still are.",
-        of::stats_shape,
-        |_| Ok(Request::Stats),
-    )
-    .gives(&["ETag"])
-    .replies(of::bans),
     get("/resolvers", "How full the tables of resolvers are.", map::<api::CacheStats>, |call| {
         of::resolver(call, api::ResolverWhat::Stats)
     })
@@ -219,10 +194,13 @@ const ROUTES: &[Route] = &[
     get("/zones", "The zones.", many::<api::Zone>, |_| of::zone(api::ZoneWhat::Status, None))
         .query(&[COUNT, AFTER])
         .gives(&["Link"])
-    .replies(of::zones),
+        .replies(of::zones),
     get("/zones/{zone}", "How a zone is.", one::<api::Zone>, |call| {
         of::zone(api::ZoneWhat::Status, Some(call.part(0)))
     })
+    .headers(&[KNOWN])
+    .statuses(&[200, 304])
+    .gives(&["ETag"])
     .replies(of::one_zone),
     route(
         "PUT",
@@ -232,12 +210,20 @@ const ROUTES: &[Route] = &[
         of::add_zone,
     )
     .role(Role::Operator)
+    .query(&[DRY_RUN])
+    .headers(&[ZONE_MATCH, IF_NONE_MATCH])
     .body(Wanted::Setting)
     .replies(of::zones_changed),
-    route("DELETE", "/zones/{zone}", "Takes out a zone that was added.", one::<api::ZonesChanged>, |call| {
-        Ok(Request::ZoneRemove(api::ZoneNames { zones: vec![call.part(0)] }))
-    })
+    route(
+        "DELETE",
+        "/zones/{zone}",
+        "Takes out a zone that was added.",
+        one::<api::ZonesChanged>,
+        of::remove_zone,
+    )
     .role(Role::Operator)
+    .query(&[DRY_RUN])
+    .headers(&[ZONE_MATCH])
     .replies(of::zones_changed),
     get("/zones/{zone}/records", "The zone as a master file.", records, |call| {
         of::zone(api::ZoneWhat::Print, Some(call.part(0)))
@@ -264,6 +250,7 @@ const ROUTES: &[Route] = &[
         rrsets::patch,
     )
     .role(Role::Operator)
+    .query(&[DRY_RUN])
     .body(Wanted::Json(one::<rrsets::Edits>)),
     get("/zones/{zone}/rrsets/{name}/{type}", "An RRset.", one::<api::Rrset>, rrsets::get)
         .headers(&[KNOWN])
@@ -278,6 +265,7 @@ const ROUTES: &[Route] = &[
         rrsets::put,
     )
     .role(Role::Operator)
+    .query(&[DRY_RUN])
     .headers(&[IF_MATCH, IF_NONE_MATCH])
     .body(Wanted::Json(one::<rrsets::Contents>)),
     route(
@@ -288,6 +276,7 @@ const ROUTES: &[Route] = &[
         rrsets::delete,
     )
     .role(Role::Operator)
+    .query(&[DRY_RUN])
     .headers(&[IF_MATCH]),
     post(
         ("/zones/{zone}/notify", Role::Operator),
@@ -382,89 +371,6 @@ const ROUTES: &[Route] = &[
     crate::queries::FORGET,
     crate::queries::TOP,
     crate::queries::OVER_TIME,
-    get("/tokens", "The tokens, without their texts.", many::<api::Token>, |_| Ok(Request::TokenList))
-        .role(Role::Admin),
-    post(
-        ("/tokens", Role::Admin),
-        "Makes a token. The reply has its text, and nothing else ever has.",
-        one::<api::TokenAdded>,
-        |call| Ok(Request::TokenAdd(crate::json::parse(&call.body)?)),
-    )
-    .body(Wanted::Json(one::<api::TokenAdd>)),
-    get("/tokens/{token}", "A token, without its text.", one::<api::Token>, |_| Ok(Request::TokenList))
-        .role(Role::Admin)
-        .gives(&["ETag"])
-        .replies(of::one_token),
-    route("DELETE", "/tokens/{token}", "Takes a token back.", many::<api::Token>, |call| {
-        Ok(Request::TokenRevoke(api::TokenName { name: call.part(0), tag: of::known_tag(call)? }))
-    })
-    .role(Role::Admin)
-    .headers(&[OPTIONAL_MATCH]),
-    get("/users", "The users, without their passwords.", many::<api::User>, |_| Ok(Request::UserList))
-        .role(Role::Admin),
-    post(("/users", Role::Admin), "Adds a user.", one::<api::User>, |call| {
-        Ok(Request::UserAdd(crate::json::parse(&call.body)?))
-    })
-    .body(Wanted::Json(one::<api::UserAdd>))
-    .with_secrets()
-    .replies(of::one_user),
-    get("/users/{user}", "A user.", one::<api::User>, |_| Ok(Request::UserList))
-        .role(Role::Admin)
-        .gives(&["ETag"])
-        .replies(of::one_user),
-    route("DELETE", "/users/{user}", "Removes a user, and ends their sessions.", many::<api::User>, |call| {
-        Ok(Request::UserRemove(api::UserName { name: call.part(0), tag: of::known_tag(call)? }))
-    })
-    .role(Role::Admin)
-    .headers(&[OPTIONAL_MATCH]),
-    route(
-        "PUT",
-        "/users/{user}/password",
-        "Gives a user another password, and ends their sessions.",
-        one::<api::User>,
-        of::user_password,
-    )
-    .role(Role::Admin)
-    .body(Wanted::Json(one::<of::NewPassword>))
-    .with_secrets()
-    .replies(of::one_user),
-    route(
-        "PUT",
-        "/users/{user}/role",
-        "Gives a user another role, and ends their sessions.",
-        one::<api::User>,
-        of::user_role,
-    )
-    .role(Role::Admin)
-    .body(Wanted::Json(one::<of::NewRole>))
-    .headers(&[OPTIONAL_MATCH])
-    .gives(&["ETag"])
-    .replies(of::one_user),
-    post(
-        ("/users/{user}/totp", Role::Viewer),
-        "Makes what a user's device is to make one-time codes of: for oneself, and as an admin for others.",
-        one::<api::TotpBegun>,
-        |call| Ok(Request::TotpBegin(api::UserName { name: call.part(0), tag: None })),
-    )
-    .with_secrets(),
-    route(
-        "PUT",
-        "/users/{user}/totp",
-        "Has a user need one-time codes from now on, as their device shows one. The reply has recovery codes.",
-        one::<api::TotpConfirmed>,
-        of::totp_confirm,
-    )
-    .body(Wanted::Json(one::<of::FirstCode>))
-    .with_secrets(),
-    route(
-        "DELETE",
-        "/users/{user}/totp",
-        "Has a user need no one-time codes any more, and ends their sessions.",
-        one::<api::User>,
-        |call| Ok(Request::TotpRemove(api::UserName { name: call.part(0), tag: None })),
-    )
-    .role(Role::Admin)
-    .replies(of::one_user),
     get("/sessions", "One's own sessions; of admins, all.", many::<api::Session>, |_| {
         Ok(Request::SessionList)
     }),

@@ -8,7 +8,9 @@ use std::time::Duration;
 use control::api::{self, Response};
 use control::{Answer, Peer, Proof, Stream};
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use hyper::header::{
+    CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING,
+};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, StatusCode};
@@ -22,6 +24,7 @@ use crate::body::Body;
 use crate::call::{Call, path_parts, query_parts};
 use crate::description::description;
 use crate::limits::Limits;
+use crate::members;
 use crate::own_lists;
 use crate::patience::Patient;
 use crate::powerdns;
@@ -195,11 +198,13 @@ impl Api {
         Ok(Reply::json(api::to_json_line(&health)).with_status(status))
     }
 
-    /// Reads the body of a request, into a file if it is a long one.
+    /// Reads the body of a request, into a file if it is a long one; `are_members` says whether it
+    /// is one of lines that name members of a set.
     async fn body(
         &self,
         route: &Route,
         request: Request<Incoming>,
+        are_members: bool,
     ) -> Result<(Vec<u8>, Option<Draft>), Problem> {
         let body = request.into_body();
         let (draft, limits) = match route.body {
@@ -211,10 +216,44 @@ impl Api {
                 let time = BodyTime::Part(backup::ARCHIVE_SILENCE_MAX);
                 (self.operator.restore_draft()?, (server::ARCHIVE_OCTETS_MAX, time))
             }
+            Wanted::Members if are_members => {
+                return Ok((read(body, members::LINES_OCTETS_MAX).await?, None));
+            }
             Wanted::Lines => return Ok((read(body, own_lists::LINES_OCTETS_MAX).await?, None)),
             _ => return Ok((read(body, BODY_OCTETS_MAX).await?, None)),
         };
         Ok((Vec::new(), Some(read_to_file(body, draft, limits).await?)))
+    }
+
+    /// Refuses a body of another kind, and what nobody may change: that is not read first, however
+    /// short it is said to be.
+    fn check_before_reading(
+        &self,
+        route: &Route,
+        headers: &HeaderMap,
+        parts: &[String],
+        visitor: &Visitor,
+    ) -> Result<(), Problem> {
+        let name = parts.first().map_or("", String::as_str);
+        let is_json = headers.get(CONTENT_TYPE).is_some_and(is_json);
+        match route.body {
+            Wanted::Json(_) if !is_json => {
+                return Err(Problem::new(415, "expected a Content-Type of application/json"));
+            }
+            Wanted::Members if members::are_lines(headers) => {
+                server::members_allowed(&self.operator, name, &visitor.caller)?;
+            }
+            Wanted::Members if !is_json => {
+                let why = "expected a Content-Type of application/json or application/x-ndjson";
+                return Err(Problem::new(415, why));
+            }
+            Wanted::Upload | Wanted::Lines => {
+                server::own_list_allowed(&self.operator, name, &visitor.caller)?;
+            }
+            Wanted::Archive => server::restore_allowed(&self.operator, "restore", &visitor.caller)?,
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Has what a row of the table asks for carried out.
@@ -242,26 +281,17 @@ impl Api {
             ));
         }
         let headers = request.headers().clone();
-        if matches!(route.body, Wanted::Json(_)) && !headers.get(CONTENT_TYPE).is_some_and(is_json) {
-            return Err(Problem::new(415, "expected a Content-Type of application/json"));
-        }
+        let are_lines = members::are_lines(&headers);
+        self.check_before_reading(route, &headers, &parts, &visitor)?;
         let target = request.uri().to_string();
         let is_long = content_length(&request).is_some_and(|octets| octets > BODY_OCTETS_MAX);
-        // What nobody may change is not read first, however short it is said to be.
-        if matches!(route.body, Wanted::Upload | Wanted::Lines) {
-            let list = parts.first().map_or("", String::as_str);
-            server::own_list_allowed(&self.operator, list, &visitor.caller)?;
-        }
-        if matches!(route.body, Wanted::Archive) {
-            server::restore_allowed(&self.operator, "restore", &visitor.caller)?;
-        }
         let _long_body = match is_long {
             true => Some(Arc::clone(&self.long_bodies).try_acquire_owned().map_err(|_| {
                 Problem::new(503, "another long body is being read; try again when it is done")
             })?),
             false => None,
         };
-        let (body, upload) = self.body(route, request).await?;
+        let (body, upload) = self.body(route, request, are_lines).await?;
         let upload = Mutex::new(upload);
         if matches!(route.body, Wanted::Nothing) && !body.is_empty() {
             return Err(Problem::new(400, "this takes no body"));
@@ -311,7 +341,10 @@ fn done(route: &Route, call: &Call) -> Result<Reply, Problem> {
         return (route.reply)(call, own_lists::put(call, draft)?);
     }
     let request = (route.request)(call)?;
-    let outcome = server::carry_out(&call.operator, request, &call.caller);
+    let outcome = match call.flag("dry-run")? {
+        true => server::check_only(&call.operator, request, &call.caller),
+        false => server::carry_out(&call.operator, request, &call.caller),
+    };
     if route.path == TUNNEL {
         return Ok(match server::answered(outcome) {
             Answer::Whole(response) => Reply::json(api::to_json_line(&*response)),
@@ -350,6 +383,7 @@ fn done(route: &Route, call: &Call) -> Result<Reply, Problem> {
 fn changed(route: &Route, call: &Call) -> Option<api::LastChange> {
     let (operator, name) = (&call.operator, call.part(0));
     match route.path {
+        "/zones/{zone}" => operator.last_change_of_zone(&name),
         "/zones/{zone}/rrsets" => operator.last_change_of_rrsets(&name, None),
         "/zones/{zone}/rrsets/{name}/{type}" => {
             operator.last_change_of_rrsets(&name, Some((&call.part(1), &call.part(2))))
@@ -362,6 +396,7 @@ fn changed(route: &Route, call: &Call) -> Option<api::LastChange> {
             let token = operator.token_list().into_iter().find(|token| token.name == name)?;
             Some(api::LastChange { by: token.by, at: token.at })
         }
+        path if path.starts_with("/bans/") => operator.last_change_of_ban(&name),
         path if path.starts_with("/sets/") => operator.last_change_of_set(&name),
         path if path.starts_with("/lists/") => operator.last_change_of_list(&name),
         _ => None,

@@ -3,6 +3,7 @@
 
 mod asking;
 mod backup;
+mod bans;
 mod events;
 mod files;
 mod own_lists;
@@ -29,6 +30,7 @@ pub use self::server::{
 use asking::QUERY_HELP;
 pub use asking::{ExplainArgs, ProbeArgs, QueryArgs};
 pub use backup::{BackupArgs, RestoreArgs};
+pub use bans::{BanArgs, BansArgs, UnbanArgs};
 pub use events::EventsArgs;
 pub use files::{
     CertificateArgs, ChangeArgs, CheckArgs, CheckFormat, ConfigChangeCommand, ConfigCommand, ConfigDiffArgs,

@@ -2,6 +2,7 @@
 
 mod audit;
 mod backup;
+mod bans;
 mod caches;
 mod certificates;
 mod check;
@@ -89,6 +90,9 @@ pub fn run(command: &ServerCommand, descriptions: Descriptions<'_>) -> ExitCode 
             let asked = api::DataHistory { set, list: None, count };
             ask(&args.remote, &Request::DataHistory(asked), LOOK_PATIENCE)
         }
+        ServerCommand::Ban(args) => bans::ban(args),
+        ServerCommand::Unban(args) => bans::unban(args),
+        ServerCommand::Bans(args) => bans::list(args),
         ServerCommand::Log(args) => record::show(args),
         ServerCommand::Events(args) => events::run(args),
         ServerCommand::LogLevel(args) => log_level(args),
@@ -337,6 +341,8 @@ pub fn show(response: &Response, output: OutputArgs) -> ExitCode {
         Response::Rrsets(found) => (rrsets::text(found), !found.rrsets.is_empty()),
         Response::RrsetsChanged(changed) => (rrsets::changed_text(changed), true),
         Response::SetChanged(it) => (format!("{} changed, {} in the set\n", it.changed, it.holds), true),
+        Response::Bans(all) => (bans::text(all), true),
+        Response::BanChanged(changed) => (bans::changed_text(changed), true),
         Response::ZoneKeys(keys) => (zones::keys_text(keys), keys.trouble.is_none()),
         Response::Explained(explained) => (explained::text(explained), true),
         Response::Checked(found) => (check::human(found), !check::has_errors(found)),
@@ -353,6 +359,10 @@ pub fn show(response: &Response, output: OutputArgs) -> ExitCode {
         Response::QueriesTop(all) => (record::top_text(all), true),
         Response::QueriesOverTime(all) => {
             (all.iter().map(|sum| format!("{} {} {}\n", sum.start_ms, sum.what, sum.queries)).collect(), true)
+        }
+        // No command asks for these.
+        Response::Clients(_) | Response::Client(_) | Response::ListStates(_) | Response::ListRules(_) => {
+            (response.to_json(), true)
         }
         Response::QueriesRemoved(removed) => (format!("{} queries removed\n", removed.removed), true),
         Response::TokenAdded(added) => (format!("{}\n", added.secret), true),

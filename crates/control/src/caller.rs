@@ -12,7 +12,7 @@ use crate::api::{self, ConfigEdit, Request, ResolverWhat, ZoneWhat};
 pub enum Role {
     /// Look at everything but secrets.
     Viewer,
-    /// Add to dynamic sets and remove from them, and forget answers.
+    /// Add to dynamic sets and remove from them, ban clients, and forget answers.
     Helper,
     /// Change settings that are data, fetch lists, look after zones, reload.
     Operator,
@@ -139,9 +139,12 @@ pub fn needed(request: &Request) -> Role {
         | Request::Certificates(_)
         | Request::Lists(_)
         | Request::OwnLists
+        | Request::ListStates
+        | Request::ListRules(_)
         | Request::DataHistory(_)
         | Request::OwnListContent(_)
         | Request::SetList(_)
+        | Request::Bans(_)
         | Request::ZoneKeys(_)
         | Request::Rrsets(_)
         | Request::ConfigShow
@@ -153,9 +156,18 @@ pub fn needed(request: &Request) -> Role {
         Request::SessionList | Request::SessionRevoke(_) => Role::Viewer,
         // Their own, unless they have some.
         Request::TotpBegin(_) | Request::TotpConfirm(_) => Role::Viewer,
-        Request::CacheFlush(_) | Request::SetAdd(_) | Request::SetRemove(_) => Role::Helper,
+        Request::CacheFlush(_)
+        | Request::SetAdd(_)
+        | Request::SetRemove(_)
+        | Request::SetEdit(_)
+        | Request::Ban(_)
+        | Request::Unban(_) => Role::Helper,
         // Who asked for what is more than how the server is.
-        Request::Queries(_) | Request::QueriesLive(_) | Request::QueriesTop(_) => Role::Helper,
+        Request::Queries(_)
+        | Request::QueriesLive(_)
+        | Request::QueriesTop(_)
+        | Request::Clients(_)
+        | Request::Client(_) => Role::Helper,
         Request::QueriesOverTime(asked) if asked.what == "clients" => Role::Helper,
         Request::QueriesOverTime(_) => Role::Viewer,
         Request::QueriesForget(_) => Role::Operator,

@@ -10,6 +10,7 @@ mod backup;
 mod caches;
 mod certificates;
 mod compile;
+mod dry_run;
 pub mod explain;
 mod feed;
 mod for_jobs;
@@ -39,13 +40,15 @@ pub use backup::{ARCHIVE_OCTETS_MAX, BackupError, lay_down};
 pub use compile::{Compiled, Previous, compile};
 pub use control::{Caller, Role, Scope, needed};
 pub use driver::{Waiting, WaitsFor};
+pub use dry_run::check_only;
 pub use log_level::{LogLevelHandle, filter};
 pub use operator::{
-    CachedAnswer, ComesBack, DESCRIPTIONS, EDITS_MAX, LinkFor, LogInRefusal, LoggedIn, Operator,
+    CachedAnswer, ComesBack, DESCRIPTIONS, EDITS_MAX, LinkFor, LogInRefusal, LoggedIn, MEMBERS_MAX, Operator,
     OperatorError, Rejected, Shown, What, WorkerNumbers,
 };
 pub use protocol::{
-    SocketUsers, answered, back_up, carry_out, own_list_allowed, own_list_put, restore, restore_allowed,
+    SocketUsers, answered, back_up, carry_out, members_allowed, own_list_allowed, own_list_put, restore,
+    restore_allowed,
 };
 pub use recorder::names as recorder_files;
 pub use start::{Opened, Server, StartError, start};

@@ -96,6 +96,8 @@ pub fn carry_out(
                 | Request::QueriesLive(_)
                 | Request::QueriesTop(_)
                 | Request::QueriesOverTime(_)
+                | Request::Clients(_)
+                | Request::Client(_)
                 | Request::Check(_)
         );
     let words = (!is_look).then(|| audited(&request));
@@ -115,9 +117,15 @@ pub fn carry_out(
             | Request::UserRole(_)
             | Request::OwnListChange(_)
             | Request::OwnListRemove(_)
+            | Request::Ban(_)
+            | Request::Unban(_)
     );
-    let is_kept = is_kept
-        || matches!(&request, Request::SetAdd(change) | Request::SetRemove(change) if operator.keeps_set(&change.name));
+    let set = match &request {
+        Request::SetAdd(change) | Request::SetRemove(change) => Some(&change.name),
+        Request::SetEdit(change) => Some(&change.name),
+        _ => None,
+    };
+    let is_kept = is_kept || set.is_some_and(|name| operator.keeps_set(name));
     if let (Some((what, on)), true) = (&words, !is_kept && caller.role >= role) {
         let written = operator.audit_first(&caller.name, (what, on));
         if !is_for_mending(&request) {
@@ -147,6 +155,21 @@ const fn is_for_mending(request: &Request) -> bool {
         Request::Resolver(order) => matches!(order.what, ResolverWhat::Flush(_)),
         _ => false,
     }
+}
+
+/// Refuses somebody who may not change members of a set, before what they send is read.
+///
+/// # Errors
+///
+/// They may not.
+pub fn members_allowed(operator: &Operator, name: &str, caller: &Caller) -> Result<(), OperatorError> {
+    let edits = api::SetEdits { name: name.to_owned(), edits: Vec::new(), ttl_s: None, tag: None };
+    let like = Request::SetEdit(edits);
+    let allowed = may(caller, &like, needed(&like));
+    if let Err(why) = &allowed {
+        operator.audit(&caller.name, ("set-edit", name), &format!("refused: {why}"));
+    }
+    allowed
 }
 
 /// Refuses somebody who may not change a list, before what they send is read.
@@ -238,6 +261,10 @@ fn audited(request: &Request) -> (String, String) {
         // There may be a million.
         let on = format!("{}: {} rules", change.name, change.edits.len());
         return ("own-list-change".to_owned(), on);
+    }
+    if let Request::SetEdit(change) = request {
+        let on = format!("{}: {} members", change.name, change.edits.len());
+        return ("set-edit".to_owned(), on);
     }
     if let Request::ConfigChange(change) = request {
         let path = |edit: &api::ConfigEdit| match edit {
@@ -348,6 +375,11 @@ fn try_carry_out(
         Request::SetRemove(change) => {
             return operator.set_remove(&change, &caller.name).map(|it| Response::SetChanged(it).into());
         }
+        Request::SetEdit(change) => {
+            return operator.set_edit(&change, &caller.name).map(|it| Response::SetChanged(it).into());
+        }
+        Request::Ban(asked) => return operator.ban(&asked, &caller.name).map(ban_changed),
+        Request::Unban(asked) => return operator.unban(&asked, &caller.name).map(ban_changed),
         Request::OwnListChange(change) => {
             let changed = operator.own_list_change(&change, &caller.name)?;
             return Ok(Response::OwnListChanged(changed).into());
@@ -366,7 +398,7 @@ fn try_carry_out(
 }
 
 /// Refuses what somebody may not have done.
-fn may(caller: &Caller, request: &Request, role: Role) -> Result<(), OperatorError> {
+pub(crate) fn may(caller: &Caller, request: &Request, role: Role) -> Result<(), OperatorError> {
     if caller.role < role {
         let (name, role, own) = (&caller.name, role.word(), caller.role.word());
         return Err(OperatorError::Forbidden(format!("this needs the role {role}, and {name} has {own}")));
@@ -377,6 +409,10 @@ fn may(caller: &Caller, request: &Request, role: Role) -> Result<(), OperatorErr
         }
         None => Ok(()),
     }
+}
+
+fn ban_changed(changed: api::BanChanged) -> Answer {
+    Response::BanChanged(changed).into()
 }
 
 fn users(all: Vec<api::User>) -> Answer {
@@ -409,6 +445,8 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, Operator
             operator.lists_fetch(asked.set.as_deref()).map(Response::ListsFetched)?
         }
         Request::DataHistory(asked) => operator.data_history(&asked).map(Response::DataSteps)?,
+        Request::ListStates => operator.list_states().map(Response::ListStates)?,
+        Request::ListRules(of) => operator.list_rules(&of).map(Response::ListRules)?,
         Request::OwnLists => operator.own_list_states().map(Response::OwnLists)?,
         Request::OwnListContent(of) => {
             let parts = operator.own_list_text(&of.name)?;
@@ -427,6 +465,7 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, Operator
         Request::Rrsets(asked) => operator.rrsets(&asked).map(Response::Rrsets)?,
         Request::RrsetsChange(change) => operator.rrsets_change(&change).map(Response::RrsetsChanged)?,
         Request::SetReload(set) => operator.set_reload(&set.name).map(Response::Reload)?,
+        Request::Bans(of) => operator.ban_list(&of).map(Response::Bans)?,
         Request::SetList(set) => operator.set_list(&set.name).map(Response::SetList)?,
         Request::ZoneKeys(asked) => operator.zone_keys(&asked.zone).map(Response::ZoneKeys)?,
         Request::ZoneDsSeen(seen) => operator.zone_ds_seen(&seen).map(Response::ZoneKeys)?,
@@ -444,6 +483,8 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, Operator
         Request::QueriesOverTime(asked) => {
             operator.queries_over_time(&asked).map(Response::QueriesOverTime)?
         }
+        Request::Clients(of) => operator.clients(&of).map(Response::Clients)?,
+        Request::Client(of) => operator.client(&of).map(Box::new).map(Response::Client)?,
         Request::QueriesLive(asked) => return live(operator, &asked),
         Request::QueriesForget(of) => operator.queries_forget(&of.client).map(Response::QueriesRemoved)?,
         // It matters who asks: `carry_out` does them.
@@ -456,6 +497,9 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, Operator
         | Request::Probe(_)
         | Request::SetAdd(_)
         | Request::SetRemove(_)
+        | Request::SetEdit(_)
+        | Request::Ban(_)
+        | Request::Unban(_)
         | Request::OwnListChange(_)
         | Request::OwnListRemove(_)
         | Request::TotpBegin(_)
@@ -464,7 +508,7 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, Operator
         | Request::SessionRevoke(_)
         | Request::Events(_) => Response::error("nobody asks for this"),
         Request::LogInLink(asked) => operator.log_in_link(asked.user.as_deref()).map(Response::LogInLink)?,
-        Request::TotpRemove(user) => operator.totp_remove(&user.name).map(Response::Users)?,
+        Request::TotpRemove(user) => operator.totp_remove(&user).map(Response::Users)?,
         Request::UserList => Response::Users(operator.user_list()),
         Request::UserPassword(asked) => operator.user_password(&asked).map(Response::Users)?,
         Request::Explain(asked) => operator.explain(&asked).map(Response::Explained)?,

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use ::zones::LoadedZones;
 use authority::own_lists::OwnLists;
-use authority::{Authority, Begun, WrongPair};
+use authority::{Authority, Bans, Begun, WrongPair};
 use config::Plans;
 use control::api;
 use diagnostic::Diagnostic;
@@ -36,7 +36,7 @@ use crate::certificates::Listeners;
 use crate::compile::{Compiled, compile, compile_for_set};
 use crate::for_jobs::{Orders, StubResolver};
 use crate::log_level::LogLevelHandle;
-use crate::operator::{Changing, Facts, Operator, Watched};
+use crate::operator::{Changing, Facts, Operator, Watched, unix_seconds};
 use crate::policy_zones::PolicyZones;
 use crate::reload::{Candidate, Cause, Components, Revision, bring_into_use};
 use crate::watch::{HeldMemory, RefusalLog};
@@ -208,6 +208,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     };
     let first = bring_into_use(&components, candidate, None)?;
     let first = with_policy_zones(&components, first, &addresses)?;
+    let bans = read_bans(&authority, &first);
     let startup = first.loaded.settings.startup.clone();
     let started = Workers {
         clock,
@@ -233,7 +234,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         hosts: ZoneSources::new(prober).hosts(),
     };
     let changes = Changing::new(authority, wrong, &first.loaded);
-    let operator = Arc::new(Operator::new(facts, components, (first, watched), changes));
+    let operator = Arc::new(Operator::new(facts, components, (first, watched), (changes, bans)));
     operator.read_store();
     operator.serve_jobs();
     operator.start_signing();
@@ -250,6 +251,11 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         shutdown_timeout,
         upstreams: asked,
     })
+}
+
+/// Bans who was banned when the server ended: before the first query.
+fn read_bans(authority: &Authority, first: &Revision) -> Bans {
+    Bans::read(authority, Arc::clone(&first.plans.snapshot.gate.banned_now), unix_seconds())
 }
 
 /// Has settings changed from now on, if they can be kept; returns the lists that are kept beside

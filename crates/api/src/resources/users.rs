@@ -4,7 +4,8 @@ use control::api::{self, Request, Response};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{as_json, known_tag, only, unexpected};
+use super::{as_json, only, unexpected};
+use crate::accounts::needed_tag;
 use crate::call::Call;
 use crate::json;
 use crate::problem::Problem;
@@ -55,13 +56,13 @@ pub(crate) fn one_token(call: &Call, response: Response) -> Result<Reply, Proble
 /// Asks to give a user another password.
 pub(crate) fn user_password(call: &Call) -> Result<Request, Problem> {
     let NewPassword { password } = json::parse(&call.body)?;
-    Ok(Request::UserPassword(api::UserPassword { name: call.part(0), password }))
+    Ok(Request::UserPassword(api::UserPassword { name: call.part(0), password, tag: needed_tag(call)? }))
 }
 
 /// Asks to give a user another role.
 pub(crate) fn user_role(call: &Call) -> Result<Request, Problem> {
     let NewRole { role } = json::parse(&call.body)?;
-    Ok(Request::UserRole(api::UserRole { name: call.part(0), role, tag: known_tag(call)? }))
+    Ok(Request::UserRole(api::UserRole { name: call.part(0), role, tag: needed_tag(call)? }))
 }
 
 /// Asks to have a user need one-time codes.

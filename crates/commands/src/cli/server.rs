@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{
-    BackupArgs, EventsArgs, ListCommand, LogArgs, LoginArgs, RemoteArgs, RestoreArgs, UsersCommand,
-    parse_seconds,
+    BackupArgs, BanArgs, BansArgs, EventsArgs, ListCommand, LogArgs, LoginArgs, RemoteArgs, RestoreArgs,
+    UnbanArgs, UsersCommand, parse_seconds,
 };
 
 /// What to ask of the running server.
@@ -38,6 +38,17 @@ pub enum ServerCommand {
     /// Show and change dynamic sets of the running server.
     #[command(subcommand)]
     Set(SetCommand),
+    /// Ban an address or a prefix: its queries get no reply, also after a restart.
+    ///
+    /// Addresses of this machine, and those without a rate limit (setting limits.rate.exempt), are
+    /// not banned.
+    Ban(BanArgs),
+    /// End the ban of an address or a prefix, and bans by the rate limit within it.
+    ///
+    /// Bans by the setting deny, and by the set of deny-set, end there.
+    Unban(UnbanArgs),
+    /// Show who is banned: by the configuration, a set, the rate limit, and operators.
+    Bans(BansArgs),
     /// Show recorded queries, the newest first.
     ///
     /// Reads the databases of the running server; without one, those of the configuration (setting

@@ -30,7 +30,7 @@ pub(super) fn run(command: &UsersCommand) -> ExitCode {
         }
         UsersCommand::Password(args) => match password::read(args.password_file.as_deref()) {
             Ok(password) => {
-                let asked = api::UserPassword { name: args.name.clone(), password };
+                let asked = api::UserPassword { name: args.name.clone(), password, tag: None };
                 ask(&args.remote, &Request::UserPassword(asked), LOOK_PATIENCE)
             }
             Err(why) => out::failed(&why, args.remote.output),

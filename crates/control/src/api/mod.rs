@@ -4,14 +4,17 @@
 
 mod audit;
 mod backup;
+mod bans;
 mod caches;
 mod certificates;
 mod check;
+mod clients;
 mod config;
 mod events;
 mod explain;
 mod files;
 mod jobs;
+mod lists;
 mod log;
 mod lookup;
 mod own_lists;
@@ -34,9 +37,11 @@ use utoipa::ToSchema;
 
 pub use audit::{AuditRow, AuditRows, LastChange};
 pub use backup::{BackupFile, BackupManifest, Restored};
+pub use bans::{Ban, BanAdd, BanChanged, BanRemove, BanSource, BansOf};
 pub use caches::{CacheEntries, CacheEntry, CacheFlush, CacheLookup, CacheStats, Dumped, Flush, Flushed};
 pub use certificates::{CertificateName, CertificatesOf, OrderedCertificate};
 pub use check::{Check, SettingsLanguage};
+pub use clients::{ClientOf, ClientSeen, ClientShown, ClientsOf};
 pub use config::{
     ChangesSummary, ConfigChange, ConfigChanged, ConfigDiff, ConfigDifference, ConfigEdit, ConfigExpected,
     ConfigExport, ConfigGet, ConfigHistory, ConfigOf, ConfigShown, ConfigStep, Setting,
@@ -48,6 +53,7 @@ pub use events::{
 pub use explain::{Explain, Explained, ExplainedReply, ExplainedStep};
 pub use files::{CheckedZone, StoredKey, VerifiedZone, ZoneFacts};
 pub use jobs::{Job, JobRun};
+pub use lists::{ListRules, ListRulesOf, ListShown, ListSource};
 pub use log::{LogLevel, LogLevelIs};
 pub use lookup::{EdnsOption, ExtendedError, Lookup, Question, Record, Transfer, flag_names};
 pub use own_lists::{
@@ -67,7 +73,8 @@ pub use resolver::{
 pub use rrsets::{Rrset, RrsetAction, RrsetEdit, Rrsets, RrsetsChange, RrsetsChanged, RrsetsOf};
 pub use sessions::{LogIn, LogInLink, LogInLinkFor, OwnPassword, Session, SessionId, SessionKept, WhoAsks};
 pub use sets::{
-    DataHistory, DataStep, List, ListsFetched, ListsOf, Set, SetChange, SetChanged, SetItem, SetName,
+    DataHistory, DataStep, List, ListsFetched, ListsOf, Set, SetChange, SetChanged, SetEdits, SetItem,
+    SetName,
 };
 pub use status::{
     Certificate, Configuration, Health, Listener, ListsSummary, MissingListener, Stats, Status, Upstream,
@@ -127,6 +134,10 @@ pub enum Request {
     Lists(ListsOf),
     /// Fetch lists from their web servers now, and say how they stand then.
     ListsFetch(ListsOf),
+    /// Say how all lists stand: those that are kept beside the settings, and those of sets.
+    ListStates,
+    /// Give rules of a list.
+    ListRules(ListRulesOf),
     /// Say which lists are kept beside the settings.
     OwnLists,
     /// Give the text of one.
@@ -143,6 +154,14 @@ pub enum Request {
     SetAdd(SetChange),
     /// Remove from a dynamic set.
     SetRemove(SetChange),
+    /// Add to a dynamic set and remove from it.
+    SetEdit(SetEdits),
+    /// Say who is banned.
+    Bans(BansOf),
+    /// Ban a prefix, from now on and after a restart.
+    Ban(BanAdd),
+    /// Ban a prefix no longer.
+    Unban(BanRemove),
     /// Say how the keys of a zone stand that the server signs.
     ZoneKeys(ZoneName),
     /// Take it that the parent has the DS of a zone's new key.
@@ -185,6 +204,10 @@ pub enum Request {
     QueriesTop(QuerySums),
     /// Say how many queries there were in each minute, hour or day.
     QueriesOverTime(QuerySums),
+    /// Say which clients asked lately.
+    Clients(ClientsOf),
+    /// Say what became of the queries of a client.
+    Client(ClientOf),
     /// Remove a client's queries from the record.
     QueriesForget(QueriesOf),
     /// Make a token of the API.
@@ -251,6 +274,10 @@ pub enum Response {
     Lists(Vec<Set>),
     /// To [`Request::ListsFetch`].
     ListsFetched(ListsFetched),
+    /// To [`Request::ListStates`].
+    ListStates(Vec<ListShown>),
+    /// To [`Request::ListRules`].
+    ListRules(ListRules),
     /// To [`Request::OwnLists`].
     OwnLists(Vec<OwnList>),
     /// To [`Request::OwnListContent`]: one response after the other, until one is the last.
@@ -273,8 +300,12 @@ pub enum Response {
     ResolverNegative(Vec<ResolverNegative>),
     /// To [`Request::SetList`].
     SetList(Vec<SetItem>),
-    /// To [`Request::SetAdd`] and [`Request::SetRemove`].
+    /// To [`Request::SetAdd`], [`Request::SetRemove`] and [`Request::SetEdit`].
     SetChanged(SetChanged),
+    /// To [`Request::Bans`], by prefix.
+    Bans(Vec<Ban>),
+    /// To [`Request::Ban`] and [`Request::Unban`].
+    BanChanged(BanChanged),
     /// To [`Request::ZoneKeys`], [`Request::ZoneDsSeen`] and [`Request::ZoneRoll`].
     ZoneKeys(ZoneKeys),
     /// To [`Request::Zone`] with [`ZoneWhat::Status`].
@@ -315,6 +346,10 @@ pub enum Response {
     QueriesTop(Vec<Tally>),
     /// To [`Request::QueriesOverTime`].
     QueriesOverTime(Vec<QuerySum>),
+    /// To [`Request::Clients`], by their names.
+    Clients(Vec<ClientSeen>),
+    /// To [`Request::Client`].
+    Client(Box<ClientShown>),
     /// To [`Request::QueriesForget`].
     QueriesRemoved(QueriesRemoved),
     /// To [`Request::TokenAdd`].
@@ -389,11 +424,15 @@ impl Response {
             Self::ResolverAnchors(it) => to_json(it),
             Self::ResolverNegative(it) => to_json(it),
             Self::DataSteps(it) => to_json(it),
+            Self::ListStates(it) => to_json(it),
+            Self::ListRules(it) => to_json(it),
             Self::OwnLists(it) => to_json(it),
             Self::OwnListText(it) => to_json(it),
             Self::OwnListChanged(it) => to_json(it),
             Self::SetList(it) => to_json(it),
             Self::SetChanged(it) => to_json(it),
+            Self::Bans(it) => to_json(it),
+            Self::BanChanged(it) => to_json(it),
             Self::ZoneKeys(it) => to_json(it),
             Self::Explained(it) => to_json(it),
             Self::Checked(it) => to_json(it),
@@ -409,6 +448,8 @@ impl Response {
             Self::QueryEvent(it) => to_json(it),
             Self::QueriesTop(it) => to_json(it),
             Self::QueriesOverTime(it) => to_json(it),
+            Self::Clients(it) => to_json(it),
+            Self::Client(it) => to_json(it),
             Self::QueriesRemoved(it) => to_json(it),
             Self::TokenAdded(it) => to_json(it),
             Self::Tokens(it) => to_json(it),

@@ -21,6 +21,14 @@ pub enum RuleEdit {
     Remove(String),
 }
 
+impl RuleEdit {
+    /// Returns the rule.
+    pub fn text(&self) -> &str {
+        let (Self::Add(text) | Self::Remove(text)) = self;
+        text
+    }
+}
+
 /// Changes of a list: all of them are made, in order, or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

@@ -119,4 +119,10 @@ pub struct RrsetsChanged {
     pub serial: u32,
     /// Whether anything is another than before.
     pub is_new: bool,
+    /// Of a change that was only checked: a line for each record, with `-` or `+` in front.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<String>,
+    /// Whether it was only checked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_dry_run: bool,
 }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::RuleEdit;
+
 /// Which set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -27,6 +29,22 @@ pub struct SetChange {
     pub tag: Option<String>,
 }
 
+/// What to add to a dynamic set and to remove from it: all of it, or nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SetEdits {
+    /// The set's name.
+    pub name: String,
+    /// What becomes of which names, addresses or prefixes, in this order.
+    pub edits: Vec<RuleEdit>,
+    /// How long those stay that are added; as long as the set says when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_s: Option<u64>,
+    /// What the members have to be known by; anything when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+}
+
 /// What became of a change of a dynamic set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -35,6 +53,9 @@ pub struct SetChanged {
     pub changed: usize,
     /// How many it holds now.
     pub holds: usize,
+    /// Whether it was only checked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_dry_run: bool,
 }
 
 /// Something that a dynamic set holds.

@@ -48,6 +48,9 @@ pub struct UserPassword {
     pub name: String,
     /// The new password.
     pub password: Secret,
+    /// What it is made for, as the user's ETag has it, or `*`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
 }
 
 /// A role for a user.
@@ -205,7 +208,7 @@ mod tests {
     #[test]
     fn a_password_is_not_printed() {
         let password = Secret("correct horse battery staple".to_owned());
-        let asked = UserPassword { name: "anna".to_owned(), password };
-        assert_eq!(format!("{asked:?}"), "UserPassword { name: \"anna\", password: Secret }");
+        let asked = UserPassword { name: "anna".to_owned(), password, tag: None };
+        assert_eq!(format!("{asked:?}"), "UserPassword { name: \"anna\", password: Secret, tag: None }");
     }
 }

@@ -47,6 +47,9 @@ pub struct ZonesChanged {
     /// The others, and why not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<ZoneNote>,
+    /// Whether it was only checked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_dry_run: bool,
 }
 
 /// Something about a zone.
@@ -217,6 +220,18 @@ pub struct Zone {
     /// Its records that are checked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<ZoneCheck>,
+}
+
+impl Zone {
+    /// Returns what it is known by until its version, or what it is, is another. What only time
+    /// changes is not in it.
+    pub fn tag(&self) -> String {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let serial = self.serial.map_or_else(String::new, |serial| serial.to_string());
+        let facts = format!("{} {} {}", self.records, self.is_frozen, self.is_added);
+        let (catalog, set, file) = (text(&self.catalog), text(&self.set), text(&self.file));
+        super::tag(&[&self.name, &self.role, &serial, &facts, &catalog, &set, &file])
+    }
 }
 
 /// A record that is checked.

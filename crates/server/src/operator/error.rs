@@ -3,10 +3,13 @@
 use std::fmt;
 use std::io;
 
+use authority::Refusal;
 use control::api;
-use diagnostic::Diagnostic;
+use diagnostic::{Diagnostic, Severity};
 use jobs::ScheduleError;
 use jobs::signing::SigningError;
+use lists::Mistakes;
+use store::StoreError;
 use zones::ZoneError;
 
 /// Why something is not done for an operator. Printed, it is one sentence for a person.
@@ -55,10 +58,14 @@ pub enum OperatorError {
 /// What operators name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
+    /// A prefix that is banned.
+    Ban,
     /// A cache.
     Cache,
     /// A certificate that is ordered.
     Certificate,
+    /// A client in the record of queries.
+    Client,
     /// A list that is kept beside the settings.
     List,
     /// A listener.
@@ -84,8 +91,10 @@ pub enum What {
 impl What {
     const fn word(self) -> &'static str {
         match self {
+            Self::Ban => "ban of",
             Self::Cache => "cache",
             Self::Certificate => "certificate",
+            Self::Client => "query of the client",
             Self::List => "list",
             Self::Listener => "listener",
             Self::Resolver => "resolver",
@@ -110,6 +119,33 @@ pub struct Rejected {
 }
 
 impl OperatorError {
+    /// Returns the error of a change that cannot be kept.
+    pub(super) fn not_kept(refusal: &Refusal) -> Self {
+        match refusal {
+            Refusal::Store(StoreError::Trouble(_)) => Self::NotKept(refusal.to_string()),
+            _ => Self::Refused(refusal.to_string()),
+        }
+    }
+
+    /// Returns the error of lines of something with mistakes; `lines` returns the text of a line.
+    pub(super) fn of_lines(of: &str, mistakes: &Mistakes, lines: &dyn Fn(u32) -> String) -> Self {
+        let diagnostic = |line: u32, message: String, excerpt: String| Diagnostic {
+            severity: Severity::Error,
+            file: of.into(),
+            line,
+            column: u32::from(line > 0),
+            width: u32::from(line > 0),
+            excerpt,
+            message,
+            expected: None,
+            hint: None,
+        };
+        let told = mistakes.told.iter().map(|(line, what)| diagnostic(*line, what.clone(), lines(*line)));
+        let more = mistakes.count.saturating_sub(mistakes.told.len());
+        let rest = (more > 0).then(|| diagnostic(0, format!("and {more} more"), String::new()));
+        Self::Lines(told.chain(rest).collect())
+    }
+
     pub(crate) fn not_found(what: What, name: &str) -> Self {
         Self::NotFound { what, name: name.to_owned() }
     }

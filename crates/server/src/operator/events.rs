@@ -42,13 +42,20 @@ pub(crate) fn told_of_data(change: &store::Change, revision: u64) -> Option<api:
         (None, "lists") => ("list", put.name.as_str()),
         (None, "users") => ("user", put.name.as_str()),
         (None, "tokens") => ("token", put.name.as_str()),
+        (None, authority::BANS) => ("ban", put.name.as_str()),
         _ => return None,
+    };
+    // Bans that end together are one change.
+    let names = match what {
+        "ban" => change.puts.iter().take(PATHS_MAX).map(|put| bounded(&put.name)).collect(),
+        _ => vec![bounded(name)],
     };
     Some(api::ChangeEvent {
         what: what.to_owned(),
         revision: Some(revision),
         by: bounded(&change.by),
-        names: vec![bounded(name)],
+        why: Some(bounded(&change.why)).filter(|why| what == "ban" && !why.is_empty()),
+        names,
         ..api::ChangeEvent::default()
     })
 }

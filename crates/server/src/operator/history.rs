@@ -67,17 +67,49 @@ impl Operator {
         self.last_step(&[(space.as_str(), None), ("lists", Some(list))])
     }
 
-    fn last_step(&self, spaces: &[(&str, Option<&str>)]) -> Option<api::LastChange> {
+    pub(super) fn last_step(&self, spaces: &[(&str, Option<&str>)]) -> Option<api::LastChange> {
         let authority = self.changing.authority();
         let steps = spaces.iter().filter_map(|(space, name)| authority.steps(space, *name, 1).ok());
         let last = steps.flatten().max_by_key(|step| step.revision)?;
         Some(api::LastChange { by: last.by, at: rfc3339(last.at) })
     }
 
+    /// Returns who added, changed or removed a zone last over the API or by command, as the audit
+    /// log has it.
+    pub fn last_change_of_zone(&self, zone: &str) -> Option<api::LastChange> {
+        const CHANGES: [&str; 4] = ["zone-add", "zone-remove", "zone-load", "rrsets-change"];
+        let wanted = zone.trim_end_matches('.').to_ascii_lowercase();
+        let names = |on: &str| {
+            // The names of zones and RRsets, also in JSON.
+            let mut words = on.split(|c: char| c.is_whitespace() || ",:\"[]{}".contains(c));
+            words.any(|word| word.trim_end_matches('.').eq_ignore_ascii_case(&wanted))
+        };
+        self.last_done(|what, on| CHANGES.contains(&what) && names(on))
+    }
+
+    /// Returns who had something done last that was not refused, as the audit log has it.
+    fn last_done(&self, is_meant: impl Fn(&str, &str) -> bool) -> Option<api::LastChange> {
+        let rows = self.changing.authority().audited(None, ROWS_SEARCHED).ok()?;
+        // What was refused was accepted before.
+        let mut refused: Vec<(String, String)> = Vec::new();
+        for row in rows.into_iter().rev() {
+            let row = api::AuditRow { row: row.text, ..api::AuditRow::default() }.fields();
+            if !is_meant(&row.what, &row.on) {
+                continue;
+            }
+            let of = (row.by, row.on);
+            match refused.iter().position(|known| *known == of) {
+                _ if row.outcome != "accepted" => refused.push(of),
+                Some(at) => drop(refused.swap_remove(at)),
+                None => return Some(api::LastChange { by: of.0, at: rfc3339(row.at) }),
+            }
+        }
+        None
+    }
+
     /// Returns who changed RRsets of a zone last over the API or by command, as the audit log has
     /// it; of one RRset if its name and type are said.
     pub fn last_change_of_rrsets(&self, zone: &str, rrset: Option<(&str, &str)>) -> Option<api::LastChange> {
-        let rows = self.changing.authority().audited(None, ROWS_SEARCHED).ok()?;
         let plain = |text: &str| text.trim_end_matches('.').to_ascii_lowercase();
         let names = |on: &str| {
             let (of, rrsets) = on.split_once(": ")?;
@@ -94,21 +126,7 @@ impl Operator {
             };
             (plain(of) == plain(zone) && is_meant).then_some(())
         };
-        // What was refused was accepted before.
-        let mut refused: Vec<(String, String)> = Vec::new();
-        for row in rows.into_iter().rev() {
-            let row = api::AuditRow { row: row.text, ..api::AuditRow::default() }.fields();
-            if row.what != "rrsets-change" || names(&row.on).is_none() {
-                continue;
-            }
-            let of = (row.by, row.on);
-            match refused.iter().position(|known| *known == of) {
-                _ if row.outcome != "accepted" => refused.push(of),
-                Some(at) => drop(refused.swap_remove(at)),
-                None => return Some(api::LastChange { by: of.0, at: rfc3339(row.at) }),
-            }
-        }
-        None
+        self.last_done(|what, on| what == "rrsets-change" && names(on).is_some())
     }
 }
 

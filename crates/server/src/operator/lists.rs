@@ -20,12 +20,12 @@ const FETCH_PATIENCE: Duration = Duration::from_secs(280);
 
 /// A set of the configuration, and where its lists are.
 pub(super) struct Listed {
-    set: String,
-    lists: Vec<(String, Source)>,
+    pub(super) set: String,
+    pub(super) lists: Vec<(String, Source)>,
 }
 
 /// Where a list is.
-enum Source {
+pub(super) enum Source {
     Url(String),
     File(PathBuf),
     Here,
@@ -144,7 +144,7 @@ impl Operator {
     }
 }
 
-fn list(set: &str, format: &str, source: &Source, states: &[ListState]) -> api::List {
+pub(super) fn list(set: &str, format: &str, source: &Source, states: &[ListState]) -> api::List {
     let bare = api::List { format: format.to_owned(), ..api::List::default() };
     match source {
         Source::Here => bare,

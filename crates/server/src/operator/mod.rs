@@ -7,12 +7,14 @@ mod caches;
 mod certificates;
 mod changes;
 mod check;
+mod clients;
 mod configuration;
 mod error;
 mod events;
 mod files;
 mod history;
 mod keys;
+mod list_rules;
 mod lists;
 mod numbers;
 mod overlay;
@@ -26,6 +28,7 @@ mod sets;
 mod standing;
 mod times;
 mod tokens;
+mod when;
 mod zones;
 
 use std::collections::BTreeSet;
@@ -66,6 +69,7 @@ pub(crate) use files::Watched;
 pub use numbers::DESCRIPTIONS;
 pub(crate) use overlay::Changing;
 pub use own_lists::EDITS_MAX;
+pub use sets::MEMBERS_MAX;
 pub use standing::Shown;
 
 /// Who makes changes that nobody asked for.
@@ -94,6 +98,8 @@ pub struct Operator {
     current: Mutex<Revision>,
     /// Held for a moment only.
     view: Mutex<View>,
+    /// Who is banned by operators.
+    bans: authority::Bans,
     /// Who was banned for being over the rate limit at the last look.
     banned: Mutex<BTreeSet<Prefix>>,
     /// What the files looked like lately.
@@ -234,7 +240,7 @@ impl Operator {
         facts: Facts,
         components: Components,
         (first, watched): (Revision, Arc<Watched>),
-        changing: Changing,
+        (changing, bans): (Changing, authority::Bans),
     ) -> Self {
         let orders = Arc::clone(&components.orders);
         changing.authority().watch(move |change, revision| {
@@ -247,6 +253,7 @@ impl Operator {
             components,
             view: Mutex::new(View::new(&first, watched)),
             current: Mutex::new(first),
+            bans,
             banned: Mutex::default(),
             seen: Mutex::default(),
             pace: Mutex::default(),
@@ -635,6 +642,6 @@ fn place(places: &Arc<()>, max: usize, what: &str) -> Result<Arc<()>, OperatorEr
 }
 
 /// Returns the seconds since 1970.
-fn unix_seconds() -> u64 {
+pub(crate) fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -23,6 +23,7 @@ use tracing::{error, info, warn};
 use super::configuration::{apart, report};
 use super::events::told;
 use super::files::Watched;
+pub(super) use super::when::rfc3339;
 use super::{Operator, OperatorError, Rejected, SERVER, What, unix_seconds};
 use crate::compile::{Compiled, compile};
 use crate::reload::{Candidate, Cause, NotCarriedOut, Revision, bring_into_use_kept};
@@ -224,8 +225,7 @@ impl Operator {
             Refusal::NotExpected { .. } | Refusal::Store(StoreError::Conflict(_)) => {
                 OperatorError::Conflict(refusal.to_string())
             }
-            Refusal::Store(StoreError::Trouble(_)) => OperatorError::NotKept(refusal.to_string()),
-            Refusal::Store(_) => OperatorError::Refused(refusal.to_string()),
+            other => OperatorError::not_kept(&other),
         }
     }
 
@@ -247,17 +247,20 @@ impl Operator {
         outcomes
     }
 
-    /// Takes back settings whose time is over.
+    /// Takes back settings, and ends bans, whose time is over.
     pub(crate) fn end_changes(&self) {
+        if self.has_ended_bans() {
+            self.end_bans();
+        }
         if let Some(request) = self.changing.authority.ended(unix_seconds()) {
             // What becomes of it is in the log.
             drop(self.decide(request));
         }
     }
 
-    /// Returns whether the time of a changed setting is over; it waits for nobody.
+    /// Returns whether the time of a changed setting or a ban is over; it waits for nobody.
     pub(crate) fn has_ended_changes(&self) -> bool {
-        self.changing.authority.has_ended(unix_seconds())
+        self.changing.authority.has_ended(unix_seconds()) || self.has_ended_bans()
     }
 
     /// Says which settings were changed, by whom.
@@ -545,11 +548,6 @@ pub(super) fn audited(all: Vec<settings::overlay::Difference>) -> Vec<store::aud
         after: it.after.map(short),
     })
     .collect()
-}
-
-pub(super) fn rfc3339(seconds: u64) -> String {
-    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-    jiff::Timestamp::from_second(seconds).unwrap_or_default().to_string()
 }
 
 fn setting(said: Said, kept: Option<Kept>) -> api::Setting {

@@ -7,10 +7,9 @@ use std::time::Instant;
 
 use authority::own_lists::{Own, OwnLists, Text, puts_of_changes, puts_of_file};
 use control::api::{self, RuleEdit};
-use diagnostic::{Diagnostic, Severity};
 use environment::KeptList;
 use lists::own::{self, RuleChange, differences_max};
-use lists::{ListFormat, Mistakes};
+use lists::ListFormat;
 use store::{Draft, Put};
 use tracing::{info, warn};
 
@@ -29,28 +28,9 @@ const SAID_MAX: usize = 20;
 /// Octets of a part of a text.
 const PART_OCTETS: usize = 64 << 10;
 /// Readers at a time of lists that have to be in the memory for them.
-const READS_MAX: usize = 2;
+pub(super) const READS_MAX: usize = 2;
 /// A word of the HTTP API that stands where names of lists do.
 const FETCH: &str = "fetch";
-
-/// Returns the error of lines with mistakes; `lines` returns the text of a line.
-fn wrong(name: &str, mistakes: &Mistakes, lines: &dyn Fn(u32) -> String) -> OperatorError {
-    let diagnostic = |line: u32, message: String, excerpt: String| Diagnostic {
-        severity: Severity::Error,
-        file: format!("list {name}").into(),
-        line,
-        column: u32::from(line > 0),
-        width: u32::from(line > 0),
-        excerpt,
-        message,
-        expected: None,
-        hint: None,
-    };
-    let told = mistakes.told.iter().map(|(line, what)| diagnostic(*line, what.clone(), lines(*line)));
-    let more = mistakes.count.saturating_sub(mistakes.told.len());
-    let rest = (more > 0).then(|| diagnostic(0, format!("and {more} more"), String::new()));
-    OperatorError::Lines(told.chain(rest).collect())
-}
 
 impl Operator {
     pub(super) fn own_lists(&self) -> &Arc<OwnLists> {
@@ -129,6 +109,17 @@ impl Operator {
         }))
     }
 
+    /// Returns the file of a list, or its text if it has changes that are not in the file.
+    pub(super) fn own_list_file(&self, name: &str) -> Result<Result<std::fs::File, Vec<u8>>, OperatorError> {
+        let _order = self.own_lists().change();
+        self.made(name)?;
+        let text = self.snapshot(name)?;
+        match (text.file, text.changes.is_empty()) {
+            (Some(file), true) => Ok(Ok(file)),
+            _ => self.effective_text(name).map(Err),
+        }
+    }
+
     fn made(&self, name: &str) -> Result<Own, OperatorError> {
         self.check_known()?;
         let own = self.own_lists().get(name).filter(|own| own.is_made);
@@ -195,7 +186,7 @@ impl Operator {
                     let at = (line as usize).checked_sub(1).and_then(|at| changes.get(at));
                     at.map_or_else(String::new, |change| change.rule.chars().take(200).collect())
                 };
-                return Err(wrong(name, &mistakes, &line));
+                return Err(OperatorError::of_lines(&format!("list {name}"), &mistakes, &line));
             }
         }
         let changed = |changed: usize, revision: u64, is_compiled: bool| api::OwnListChanged {
@@ -334,7 +325,7 @@ impl Operator {
                     let line = at.and_then(|at| text.split(|&octet| octet == b'\n').nth(at)).unwrap_or(&[]);
                     String::from_utf8_lossy(line).chars().take(200).collect()
                 };
-                return Err(wrong(name, &mistakes, &line));
+                return Err(OperatorError::of_lines(&format!("list {name}"), &mistakes, &line));
             }
         }
         drop(text);
@@ -372,6 +363,28 @@ impl Operator {
             revision,
             is_compiled,
             took_ms,
+            ..Default::default()
+        })
+    }
+
+    /// Says what removing a list would come to.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Operator::own_list_remove`].
+    pub fn own_list_remove_check(
+        &self,
+        asked: &api::OwnListRemove,
+    ) -> Result<api::OwnListChanged, OperatorError> {
+        let name = asked.name.as_str();
+        self.made(name)?;
+        let revision = self.check_tag(name, asked.tag.as_deref().or(Some("*")))?.revision;
+        let is_compiled = !self.readers(name).is_empty();
+        Ok(api::OwnListChanged {
+            name: name.to_owned(),
+            revision,
+            is_compiled,
+            is_dry_run: true,
             ..Default::default()
         })
     }

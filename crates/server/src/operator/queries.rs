@@ -14,11 +14,11 @@ use crate::lock;
 const PAGE: u32 = 100;
 const PAGE_MAX: u32 = 10_000;
 /// How long a search goes on; where it stopped is said then.
-const SEARCH_TIME: Duration = Duration::from_millis(250);
+pub(super) const SEARCH_TIME: Duration = Duration::from_millis(250);
 /// Counted things that are shown, unless somebody wants fewer or more.
 const TOP: u32 = 20;
 /// How far back is counted, unless somebody says from when.
-const DAY_MS: i64 = 86_400_000;
+pub(super) const DAY_MS: i64 = 86_400_000;
 /// Readers of the live log at once.
 const LIVE_MAX: usize = 16;
 
@@ -29,7 +29,7 @@ impl Operator {
         lock(&self.view).recorder.clone().ok_or_else(none)
     }
 
-    fn reader(&self) -> Result<Reader, OperatorError> {
+    pub(super) fn reader(&self) -> Result<Reader, OperatorError> {
         Ok(Reader::new(&self.record()?))
     }
 
@@ -78,11 +78,6 @@ impl Operator {
         let since_ms = asked.since_ms.unwrap_or_else(|| unix_ms().saturating_sub(DAY_MS));
         let count = asked.count.unwrap_or(TOP).clamp(1, PAGE_MAX);
         let found = self.reader()?.top(top_of(&asked.what)?, since_ms, count);
-        let tally = |tally: recorder::Tally| api::Tally {
-            what: tally.what,
-            queries: tally.queries,
-            error: tally.error,
-        };
         Ok(found.map_err(OperatorError::Refused)?.into_iter().map(tally).collect())
     }
 
@@ -125,6 +120,10 @@ impl Operator {
     }
 }
 
+pub(super) fn tally(tally: recorder::Tally) -> api::Tally {
+    api::Tally { what: tally.what, queries: tally.queries, error: tally.error }
+}
+
 /// Reads what is to be counted.
 fn top_of(what: &str) -> Result<TopOf, OperatorError> {
     Ok(match what {
@@ -143,7 +142,7 @@ fn top_of(what: &str) -> Result<TopOf, OperatorError> {
     })
 }
 
-fn unix_ms() -> i64 {
+pub(super) fn unix_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

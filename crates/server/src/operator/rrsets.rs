@@ -7,7 +7,7 @@ use wire::{NameBuf, Rtype, Ttl};
 use zone::Zone;
 use zone::update::{RrsetAction, RrsetChange, read_data};
 
-use super::zones::parse;
+use super::zones::{lines, parse};
 use super::{Operator, OperatorError, What};
 
 /// RRsets of a zone that are listed at once.
@@ -99,6 +99,32 @@ impl Operator {
     /// There is no such zone, it changes elsewhere, what is given is wrong, or the zone would be;
     /// or an RRset is another by now.
     pub fn rrsets_change(&self, change: &api::RrsetsChange) -> Result<api::RrsetsChanged, OperatorError> {
+        let (apex, changes) = self.read_all(change)?;
+        let expect = |zone: &Zone| self.expected(zone, change, &changes);
+        let (serial, is_new) = self.components.manager.change_rrsets(apex.as_name(), &changes, &expect)?;
+        Ok(api::RrsetsChanged { zone: apex.to_string(), serial, is_new, ..Default::default() })
+    }
+
+    /// Says what a change of RRsets would make different.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Operator::rrsets_change`].
+    pub fn rrsets_check(&self, change: &api::RrsetsChange) -> Result<api::RrsetsChanged, OperatorError> {
+        let (apex, changes) = self.read_all(change)?;
+        let expect = |zone: &Zone| self.expected(zone, change, &changes);
+        let (serial, difference) = self.components.manager.check_rrsets(apex.as_name(), &changes, &expect)?;
+        Ok(api::RrsetsChanged {
+            zone: apex.to_string(),
+            serial,
+            is_new: difference.is_some(),
+            differences: difference.as_ref().map_or_else(Vec::new, lines),
+            is_dry_run: true,
+        })
+    }
+
+    /// Reads the changes of a zone's RRsets.
+    fn read_all(&self, change: &api::RrsetsChange) -> Result<(NameBuf, Vec<RrsetChange>), OperatorError> {
         let apex = parse(&change.zone)?;
         if change.changes.len() > CHANGES_MAX {
             let why = format!("{} RRsets at a time: at most {CHANGES_MAX}", change.changes.len());
@@ -106,19 +132,24 @@ impl Operator {
         }
         let present = self.unsigned(&change.zone)?;
         let read = |edit: &api::RrsetEdit| self.read(edit, &present);
-        let changes: Vec<RrsetChange> = change.changes.iter().map(read).collect::<Result<_, _>>()?;
-        let expect = |zone: &Zone| {
-            let tags = change.changes.iter().zip(&changes);
-            tags.filter_map(|(edit, change)| Some((edit.tag.as_deref()?, change))).try_for_each(
-                |(tag, change)| {
-                    let is = self.present(zone, change).map_or_else(String::new, |rrset| rrset.tag());
-                    let why = || format!("{} {} is another by now", change.owner, change.rtype);
-                    if is == tag { Ok(()) } else { Err(why()) }
-                },
-            )
-        };
-        let (serial, is_new) = self.components.manager.change_rrsets(apex.as_name(), &changes, &expect)?;
-        Ok(api::RrsetsChanged { zone: apex.to_string(), serial, is_new })
+        Ok((apex, change.changes.iter().map(read).collect::<Result<_, _>>()?))
+    }
+
+    /// Returns why an RRset is not the one that a change is made for.
+    fn expected(
+        &self,
+        zone: &Zone,
+        change: &api::RrsetsChange,
+        changes: &[RrsetChange],
+    ) -> Result<(), String> {
+        let tags = change.changes.iter().zip(changes);
+        tags.filter_map(|(edit, change)| Some((edit.tag.as_deref()?, change))).try_for_each(
+            |(tag, change)| {
+                let is = self.present(zone, change).map_or_else(String::new, |rrset| rrset.tag());
+                let why = || format!("{} {} is another by now", change.owner, change.rtype);
+                if is == tag { Ok(()) } else { Err(why()) }
+            },
+        )
     }
 
     /// Returns the RRsets of a name in a version of a zone.

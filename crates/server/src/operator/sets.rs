@@ -1,11 +1,17 @@
 //! Dynamic sets, as their operator sees and changes them.
 
-use config::sets::{Dynamic, DynamicError, Sets};
+use config::sets::{Dynamic, DynamicError, Edit, Form, Sets};
 use control::api;
+use lists::Mistakes;
 use tracing::warn;
 
 use super::{Operator, OperatorError, What, unix_seconds};
 use crate::lock;
+
+/// Edits of one change.
+pub const MEMBERS_MAX: usize = 100_000;
+/// Mistakes of one change that are told.
+const MISTAKES_TOLD_MAX: usize = 100;
 
 impl Operator {
     /// Writes dynamic sets to their files.
@@ -60,12 +66,8 @@ impl Operator {
     /// There is no such set, it is not dynamic, or it cannot hold all of that; then nothing is
     /// added.
     pub fn set_add(&self, change: &api::SetChange, by: &str) -> Result<api::SetChanged, OperatorError> {
-        let dynamic = self.dynamic(&change.name)?;
-        let _members = lock(&self.changing.members);
-        check_tag(&dynamic, change)?;
-        let added = dynamic.add(&change.items, (unix_seconds(), change.ttl_s), by);
-        let changed = added.map_err(|error| refused(&error))?;
-        Ok(api::SetChanged { changed, holds: dynamic.list().len() })
+        let edits = whole(change, Form::Add);
+        self.set_edited(&change.name, (&edits, change.ttl_s), change.tag.as_deref(), by).map_err(one)
     }
 
     /// Removes from a dynamic set.
@@ -74,19 +76,131 @@ impl Operator {
     ///
     /// There is no such set, it is not dynamic, or it could not hold such items.
     pub fn set_remove(&self, change: &api::SetChange, by: &str) -> Result<api::SetChanged, OperatorError> {
-        let dynamic = self.dynamic(&change.name)?;
+        let edits = whole(change, Form::Remove);
+        self.set_edited(&change.name, (&edits, None), change.tag.as_deref(), by).map_err(one)
+    }
+
+    /// Adds to a dynamic set and removes from it: all of it, or nothing.
+    ///
+    /// # Errors
+    ///
+    /// There is no such set, it is not dynamic, or each edit that makes no sense.
+    pub fn set_edit(&self, change: &api::SetEdits, by: &str) -> Result<api::SetChanged, OperatorError> {
+        let edits = parts(change)?;
+        self.set_edited(&change.name, (&edits, change.ttl_s), change.tag.as_deref(), by)
+            .map_err(|error| lines(change, error))
+    }
+
+    fn set_edited(
+        &self,
+        name: &str,
+        (edits, ttl_s): (&[Edit<'_>], Option<u64>),
+        tag: Option<&str>,
+        by: &str,
+    ) -> Result<api::SetChanged, NotEdited> {
+        let dynamic = self.dynamic(name)?;
         let _members = lock(&self.changing.members);
-        check_tag(&dynamic, change)?;
-        let changed = dynamic.remove(&change.items, by).map_err(|error| refused(&error))?;
-        Ok(api::SetChanged { changed, holds: dynamic.list().len() })
+        check_tag(&dynamic, (name, tag))?;
+        let changed = dynamic.edit(edits, (unix_seconds(), ttl_s), by).map_err(NotEdited::Edits)?;
+        Ok(api::SetChanged { changed, holds: dynamic.list().len(), is_dry_run: false })
+    }
+
+    /// Says what adding to a dynamic set, or removing from it, would change.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Operator::set_add`] and [`Operator::set_remove`].
+    pub fn set_check(&self, change: &api::SetChange, form: Form) -> Result<api::SetChanged, OperatorError> {
+        self.set_checked(&change.name, &whole(change, form), change.tag.as_deref()).map_err(one)
+    }
+
+    /// Says what [`Operator::set_edit`] would change.
+    ///
+    /// # Errors
+    ///
+    /// As of it.
+    pub fn set_edit_check(&self, change: &api::SetEdits) -> Result<api::SetChanged, OperatorError> {
+        self.set_checked(&change.name, &parts(change)?, change.tag.as_deref())
+            .map_err(|error| lines(change, error))
+    }
+
+    fn set_checked(
+        &self,
+        name: &str,
+        edits: &[Edit<'_>],
+        tag: Option<&str>,
+    ) -> Result<api::SetChanged, NotEdited> {
+        let dynamic = self.dynamic(name)?;
+        check_tag(&dynamic, (name, tag))?;
+        let (changed, holds) = dynamic.would_change(edits).map_err(NotEdited::Edits)?;
+        Ok(api::SetChanged { changed, holds, is_dry_run: true })
     }
 }
 
+/// Why members stay as they are.
+enum NotEdited {
+    /// It cannot be done.
+    Refused(OperatorError),
+    /// These of the edits, by their place.
+    Edits(Vec<(usize, DynamicError)>),
+}
+
+impl From<OperatorError> for NotEdited {
+    fn from(error: OperatorError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// Returns the error of a change whose items are no lines.
+fn one(error: NotEdited) -> OperatorError {
+    match error {
+        NotEdited::Refused(error) => error,
+        NotEdited::Edits(wrong) => match wrong.first() {
+            Some((_, first)) => refused(first),
+            None => OperatorError::Argument("there are no items".to_owned()),
+        },
+    }
+}
+
+/// Returns the error of a change whose edits are lines: with the first mistakes.
+fn lines(change: &api::SetEdits, error: NotEdited) -> OperatorError {
+    let NotEdited::Edits(wrong) = error else { return one(error) };
+    if let Some((_, store @ DynamicError::Store(_))) = wrong.first() {
+        return refused(store);
+    }
+    let mut mistakes = Mistakes::of(true);
+    mistakes.count = wrong.len();
+    let told = wrong.iter().take(MISTAKES_TOLD_MAX);
+    mistakes.told =
+        told.map(|(at, why)| (u32::try_from(at + 1).unwrap_or(u32::MAX), why.to_string())).collect();
+    let text = |line: u32| {
+        let edit = (line as usize).checked_sub(1).and_then(|at| change.edits.get(at));
+        edit.map_or_else(String::new, |edit| edit.text().to_owned())
+    };
+    OperatorError::of_lines(&format!("set {}", change.name), &mistakes, &text)
+}
+
+fn whole(change: &api::SetChange, form: Form) -> Vec<Edit<'_>> {
+    change.items.iter().map(|item| (form, item.as_str())).collect()
+}
+
+/// Returns the edits of a change, at most as many as there may be.
+fn parts(change: &api::SetEdits) -> Result<Vec<Edit<'_>>, OperatorError> {
+    if change.edits.is_empty() || change.edits.len() > MEMBERS_MAX {
+        return Err(OperatorError::Argument(format!("a change has 1 to {MEMBERS_MAX} lines")));
+    }
+    let edit = |edit: &'_ api::RuleEdit| match edit {
+        api::RuleEdit::Add(_) => Form::Add,
+        api::RuleEdit::Remove(_) => Form::Remove,
+    };
+    Ok(change.edits.iter().map(|it| (edit(it), it.text())).collect())
+}
+
 /// Refuses a change that was made for other members.
-fn check_tag(dynamic: &Dynamic, change: &api::SetChange) -> Result<(), OperatorError> {
-    match &change.tag {
-        Some(tag) if *tag != "*" && *tag != dynamic.tag() => {
-            Err(OperatorError::Conflict(format!("the members of \"{}\" are others by now", change.name)))
+fn check_tag(dynamic: &Dynamic, (name, tag): (&str, Option<&str>)) -> Result<(), OperatorError> {
+    match tag {
+        Some(tag) if tag != "*" && *tag != dynamic.tag() => {
+            Err(OperatorError::Conflict(format!("the members of \"{name}\" are others by now")))
         }
         _ => Ok(()),
     }

@@ -69,6 +69,18 @@ fn new_token() -> Result<String, OperatorError> {
     Ok(format!("{PREFIX}{}", hex(&secret)))
 }
 
+/// Returns what is kept of a token that is asked for.
+fn kept_of(asked: &api::TokenAdd, sha256: String, now: u64) -> TokenKept {
+    TokenKept {
+        sha256,
+        role: asked.role.clone(),
+        paths: asked.paths.clone(),
+        zones: asked.zones.clone(),
+        addresses: asked.addresses.clone(),
+        until: asked.for_s.map(|seconds| now.saturating_add(seconds)),
+    }
+}
+
 fn wrong(why: String) -> OperatorError {
     OperatorError::Argument(why)
 }
@@ -185,19 +197,24 @@ impl Operator {
         all
     }
 
-    /// Makes a token. Its text is nowhere afterwards but with who asked for it.
+    /// Says what a token would be.
     ///
     /// # Errors
     ///
-    /// There is one of this name, what it may do makes no sense, or it cannot be kept.
-    pub fn token_add(&self, asked: &api::TokenAdd, by: &str) -> Result<api::TokenAdded, OperatorError> {
+    /// As of [`Operator::token_add`].
+    pub fn token_add_check(&self, asked: &api::TokenAdd, by: &str) -> Result<api::Token, OperatorError> {
+        self.check_token(asked)?;
+        let kept = kept_of(asked, String::new(), unix_seconds());
+        Ok(known(kept, asked.name.clone(), (by.to_owned(), unix_seconds()))?.shown())
+    }
+
+    /// Refuses a token that cannot be made.
+    fn check_token(&self, asked: &api::TokenAdd) -> Result<(), OperatorError> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
         if asked.name.is_empty() || asked.name.len() > NAME_CHARS_MAX || !asked.name.chars().all(is_plain) {
             let why = format!("a token's name has 1 to {NAME_CHARS_MAX} of a-z, A-Z, 0-9, -, _, . and @");
             return Err(wrong(why));
         }
-        // Changes of settings count on the store's revision while they are compiled.
-        let _current = lock(&self.current);
         let all = self.tokens.all();
         if all.values().any(|known| known.name == asked.name) {
             return Err(OperatorError::Refused(format!("there is a token \"{}\" already", asked.name)));
@@ -205,16 +222,21 @@ impl Operator {
         if all.len() >= TOKENS_MAX {
             return Err(OperatorError::Refused(format!("there are {TOKENS_MAX} tokens already")));
         }
+        Ok(())
+    }
+
+    /// Makes a token. Its text is nowhere afterwards but with who asked for it.
+    ///
+    /// # Errors
+    ///
+    /// There is one of this name, what it may do makes no sense, or it cannot be kept.
+    pub fn token_add(&self, asked: &api::TokenAdd, by: &str) -> Result<api::TokenAdded, OperatorError> {
+        // Changes of settings count on the store's revision while they are compiled.
+        let _current = lock(&self.current);
+        self.check_token(asked)?;
         let token = new_token()?;
         let now = unix_seconds();
-        let kept = TokenKept {
-            sha256: sha256(&token),
-            role: asked.role.clone(),
-            paths: asked.paths.clone(),
-            zones: asked.zones.clone(),
-            addresses: asked.addresses.clone(),
-            until: asked.for_s.map(|seconds| now.saturating_add(seconds)),
-        };
+        let kept = kept_of(asked, sha256(&token), now);
         let shown = known(kept.clone(), asked.name.clone(), (by.to_owned(), now))?.shown();
         self.keep_token(&asked.name, Some(kept.to_text()), by)?;
         info!(token = asked.name, role = asked.role, by, "a token of the API was made");
@@ -227,16 +249,35 @@ impl Operator {
     ///
     /// There is none of this name, or the store cannot be written.
     pub fn token_revoke(&self, asked: &api::TokenName, by: &str) -> Result<Vec<api::Token>, OperatorError> {
-        let (name, tag) = (asked.name.as_str(), asked.tag.as_deref());
+        let name = asked.name.as_str();
         let _current = lock(&self.current);
-        let is = self.token_list().into_iter().find(|token| token.name == name).map(|token| token.tag());
-        let is = is.ok_or_else(|| OperatorError::not_found(What::Token, name))?;
-        if tag.is_some_and(|tag| tag != "*" && tag != is) {
-            return Err(OperatorError::Conflict(format!("the token \"{name}\" is another by now")));
-        }
+        self.expect_token(asked)?;
         self.keep_token(name, None, by)?;
         info!(token = name, by, "a token of the API was revoked");
         Ok(self.token_list())
+    }
+
+    /// Says which tokens would be left.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Operator::token_revoke`].
+    pub fn token_revoke_check(&self, asked: &api::TokenName) -> Result<Vec<api::Token>, OperatorError> {
+        self.expect_token(asked)?;
+        let mut all = self.token_list();
+        all.retain(|token| token.name != asked.name);
+        Ok(all)
+    }
+
+    /// Refuses a change that was made for another token of this name.
+    fn expect_token(&self, asked: &api::TokenName) -> Result<(), OperatorError> {
+        let (name, tag) = (asked.name.as_str(), asked.tag.as_deref());
+        let is = self.token_list().into_iter().find(|token| token.name == name).map(|token| token.tag());
+        let is = is.ok_or_else(|| OperatorError::not_found(What::Token, name))?;
+        match tag.is_some_and(|tag| tag != "*" && tag != is) {
+            true => Err(OperatorError::Conflict(format!("the token \"{name}\" is another by now"))),
+            false => Ok(()),
+        }
     }
 
     fn keep_token(&self, name: &str, text: Option<String>, by: &str) -> Result<(), OperatorError> {

@@ -242,6 +242,25 @@ impl Operator {
         changed(names, |apexes| self.components.manager.remove(apexes))
     }
 
+    /// Says what would become of zones that are to be added.
+    ///
+    /// # Errors
+    ///
+    /// There are records, whose zone is not there to check them.
+    pub fn zone_add_check(&self, add: &api::ZoneAdd) -> Result<api::ZonesChanged, OperatorError> {
+        if add.records.is_some() {
+            return Err(OperatorError::Argument("records of a new zone are not checked alone".to_owned()));
+        }
+        let done = changed(&add.zones, |apexes| self.components.manager.check_add(apexes, &add.options));
+        Ok(api::ZonesChanged { is_dry_run: true, ..done })
+    }
+
+    /// Says what would become of zones that are to be taken out.
+    pub fn zone_remove_check(&self, names: &[String]) -> api::ZonesChanged {
+        let done = changed(names, |apexes| self.components.manager.check_remove(apexes));
+        api::ZonesChanged { is_dry_run: true, ..done }
+    }
+
     /// Makes what a file says the next version of a zone; returns a sentence on what came of it.
     ///
     /// # Errors
@@ -352,7 +371,7 @@ pub(super) fn add_checks(zones: &mut [api::Zone], states: &[CheckState]) {
 }
 
 /// Writes a difference, a line for each record.
-fn lines(difference: &Difference) -> Vec<String> {
+pub(super) fn lines(difference: &Difference) -> Vec<String> {
     let show = |sign: char, owner: Name<'_>, ttl: wire::Ttl, rtype: wire::Rtype, rdata: &[u8]| {
         let data = wire::rdata::display(rtype, rdata, 0..rdata.len());
         format!("{sign} {} {ttl} IN {rtype} {data}", owner.to_buf())

@@ -108,7 +108,11 @@ fn without_a_row_of_the_audit_log_nothing_is_changed() {
         ("POST", "/sets/bad/members", "{\"items\": [\"bad.example\"]}"),
         ("POST", "/lists/fetch", ""),
     ] {
-        let kind = if body.is_empty() { &[][..] } else { &[JSON, "If-Match: *"][..] };
+        let kind = match (method, path) {
+            ("PUT", "/zones/example.com") => &[JSON, "If-None-Match: *"][..],
+            _ if body.is_empty() => &["If-Match: *"][..],
+            _ => &[JSON, "If-Match: *"][..],
+        };
         let refused = ask(&server, method, path, kind, body);
         assert!([503, 507].contains(&refused.status), "{method} {path}: {refused:?}");
         contains(&refused.body, "another process has");

@@ -68,6 +68,17 @@ fn change(
                 let right = send_any(socket, path, lines, &body(&own));
                 (right, send_any(socket, path, lines, &format!("{}{{\"add\": 7}}\n", body(&wrong))))
             }
+            "bans" => {
+                // The round and the number are in the address, the name in the reason.
+                let numbers = own.trim_start_matches('n').split('.').next().unwrap_or("");
+                let address = format!("2001:db8:{}::1", numbers.replace('-', ":"));
+                let body =
+                    |prefix: &str, why: &str| format!("{{\"prefix\": \"{prefix}\", \"why\": \"{why}\"}}");
+                (
+                    send_any(socket, ("POST", "/bans"), json, &body(&address, &own)),
+                    send_any(socket, ("POST", "/bans"), json, &body("127.0.0.1", &wrong)),
+                )
+            }
             _ => {
                 let body = "{\"ttl\": 300, \"records\": [\"192.0.2.1\"]}";
                 let path = |name: &str| format!("/zones/example.org/rrsets/{name}.org/A");
@@ -111,7 +122,7 @@ fn of_changes_of_all_kinds_nothing_acknowledged_is_lost_by_a_kill_and_nothing_re
                 policy: {main: [local, {if: qname in bad|mine, do: reject(nxdomain)}, zones, forward(default)]}\n";
     let yaml = forwarding(&[&stub], more);
     let mut server = Server::start_in(directory, &yaml);
-    let kinds = ["settings", "members", "lists", "rrsets"];
+    let kinds = ["settings", "members", "lists", "rrsets", "bans"];
     let mut all: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for round in 0..ROUNDS {
         let (is_over, made) = (AtomicBool::new(false), Mutex::new(BTreeMap::<&str, usize>::new()));
@@ -146,6 +157,7 @@ fn of_changes_of_all_kinds_nothing_acknowledged_is_lost_by_a_kill_and_nothing_re
             ("members", get(&server, "/sets/bad/members?count=10000").body),
             ("lists", get(&server, "/lists/mine/content").body),
             ("rrsets", get(&server, "/zones/example.org/rrsets?count=10000").body),
+            ("bans", get(&server, "/bans?count=10000").body.replace("\"prefix\"", "")),
         ]);
         for (kind, names) in &all {
             for name in names {

@@ -187,5 +187,4 @@ fn members_are_changed_by_whoever_knows_them_and_the_history_says_who() {
     let at = |what: &str| history.find(what).unwrap_or_else(|| panic!("{what} in {history}"));
     assert!(at("-a.example.") < at("+b.example.") && at("+b.example.") < at("+a.example."), "{history}");
     assert!(history.contains("\"revision\": 3") && history.contains("\"by\": \""), "{history}");
-    assert!(get(&server, "/bans").header("etag").is_some());
 }

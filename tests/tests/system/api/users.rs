@@ -156,10 +156,21 @@ fn users_are_looked_after_by_admins_and_survive_a_kill() {
         assert_eq!(ask(at, &of_bob, method, path, &arguments).0, 403, "{method} {path}");
     }
     // What a user may do is as old as the session at most.
-    assert_eq!(ask(at, &cookie, "PUT", "/users/bob/role", &with("{\"role\": \"helper\"}")).0, 200);
+    let helper = with("{\"role\": \"helper\"}");
+    assert_eq!(ask(at, &cookie, "PUT", "/users/bob/role", &helper).0, 428);
+    let any = ["--header", "If-Match: *"];
+    let dry = ask(at, &cookie, "PUT", "/users/bob/role?dry-run", &[&any[..], &helper].concat());
+    assert_eq!(dry.0, 200, "{dry:?}");
+    contains(&dry.1, "\"role\": \"helper\"");
+    assert_eq!(ask(at, &of_bob, "GET", "/session", &[]).0, 200, "it was only checked");
+    assert_eq!(ask(at, &cookie, "PUT", "/users/bob/role", &[&any[..], &helper].concat()).0, 200);
     assert_eq!(ask(at, &of_bob, "GET", "/session", &[]).0, 401, "another role ends the sessions");
     let of_bob = logged_in(at, "bob", PASSWORD);
     let other = with("{\"password\": \"another password entirely\"}");
+    assert_eq!(ask(at, &cookie, "PUT", "/users/bob/password", &other).0, 428);
+    let other = [&any[..], &other].concat();
+    assert_eq!(ask(at, &cookie, "PUT", "/users/bob/password?dry-run", &other).0, 200);
+    assert_eq!(ask(at, &of_bob, "GET", "/session", &[]).0, 200, "it was only checked");
     assert_eq!(ask(at, &cookie, "PUT", "/users/bob/password", &other).0, 200);
     assert_eq!(ask(at, &of_bob, "GET", "/session", &[]).0, 401, "another password does, too");
     assert_eq!(log_in(at, "bob", PASSWORD, &[]).0, 401);
@@ -336,8 +347,27 @@ fn a_change_of_a_user_or_a_token_that_was_made_for_another_is_refused_and_says_w
     contains(&late, "is another by now: user anna changed it last, at 20");
     contains(&late, "\"by\": \"user anna\"");
     assert_eq!(ask(at, &cookie, "DELETE", "/users/ben", &["--header", &tag]).0, 412);
+    for path in ["/users/ben", "/users/ben/totp"] {
+        assert_eq!(ask(at, &cookie, "DELETE", path, &[]).0, 428, "{path}");
+    }
+    let dry = ask(at, &cookie, "DELETE", "/users/ben?dry-run", &["--header", &tag_of("/users/ben")]);
+    assert_eq!(dry.0, 200, "{dry:?}");
+    lacks(&dry.1, "\"ben\"");
+    assert_eq!(ask(at, &cookie, "GET", "/users/ben", &[]).0, 200, "it was only checked");
     assert_eq!(ask(at, &cookie, "DELETE", "/users/ben", &["--header", &tag_of("/users/ben")]).0, 200);
     super::network::token(&server, "nas", &[]);
+    assert_eq!(ask(at, &cookie, "DELETE", "/tokens/nas", &[]).0, 428);
+    assert_eq!(ask(at, &cookie, "DELETE", "/tokens/nobody", &[]).0, 404);
+    assert_eq!(ask(at, &cookie, "DELETE", "/tokens/nas?dry-run", &["--header", "If-Match: *"]).0, 200);
+    assert_eq!(ask(at, &cookie, "GET", "/tokens/nas", &[]).0, 200, "it was only checked");
+    let json = ["--header", "Content-Type: application/json", "--data"];
+    let made = [&json[..], &["{\"name\": \"tv\", \"role\": \"viewer\"}"]].concat();
+    let (status, dry) = ask(at, &cookie, "POST", "/tokens?dry-run", &made);
+    assert_eq!(status, 200, "{dry}");
+    lacks(&dry, "gnt_");
+    assert_eq!(ask(at, &cookie, "GET", "/tokens/tv", &[]).0, 404, "it was only checked");
+    let wrong = [&json[..], &["{\"name\": \"tv\", \"role\": \"king\"}"]].concat();
+    assert_eq!(ask(at, &cookie, "POST", "/tokens?dry-run", &wrong).0, 400);
     assert_eq!(ask(at, &cookie, "DELETE", "/tokens/nas", &["--header", &tag]).0, 412);
     assert_eq!(ask(at, &cookie, "DELETE", "/tokens/nas", &["--header", &tag_of("/tokens/nas")]).0, 200);
     assert_eq!(ask(at, &cookie, "GET", "/tokens/nas", &[]).0, 404);

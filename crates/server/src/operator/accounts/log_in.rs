@@ -143,7 +143,7 @@ impl Operator {
         let proved = self.prove(name, &asked.password, from)?;
         let password = self.accounts.hashing.kept(&asked.new_password.0)?;
         self.audit_first(&caller.name, ("user-password", name))?;
-        self.set_password(name, password, Some(&proved.credentials))?;
+        self.set_password((name, None), password, Some(&proved.credentials))?;
         let known = self.known_user(name)?;
         self.begin_session(name, &known.credentials, from)
     }
@@ -172,7 +172,7 @@ impl Operator {
             (LinkFor::User(_), Some(password)) => {
                 self.audit_words(&called(&name), ("user-password", &name), "accepted, by a link")
                     .map_err(|error| OperatorError::NotKept(error.to_string()))?;
-                self.set_password(&name, password, None)?;
+                self.set_password((&name, None), password, None)?;
             }
             (LinkFor::User(_), None) => {}
         }

@@ -198,17 +198,25 @@ impl Operator {
         Ok(self.one_user(&asked.name))
     }
 
-    fn add_user(
-        &self,
-        name: &str,
-        role: Role,
-        password: Option<PasswordKept>,
-        by: &str,
-    ) -> Result<(), OperatorError> {
+    /// Says what adding a user would come to.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Operator::user_add`].
+    pub fn user_add_check(&self, asked: &api::UserAdd, by: &str) -> Result<Vec<api::User>, OperatorError> {
+        let role = role(&asked.role)?;
+        if let Some(password) = &asked.password {
+            passwords::check(&password.0)?;
+        }
+        self.check_new(&asked.name)?;
+        let (by, at, credentials) = (by.to_owned(), unix_seconds(), CredentialsKept::default());
+        let user = shown(&asked.name, &Known { role, by, at, credentials }, 0);
+        Ok(vec![api::User { has_password: asked.password.is_some(), ..user }])
+    }
+
+    /// Refuses a user who cannot be added.
+    fn check_new(&self, name: &str) -> Result<(), OperatorError> {
         check_name(name)?;
-        // Changes of settings count on the store's revision while they are compiled.
-        let _current = lock(&self.current);
-        let _writing = lock(&self.accounts.writing);
         let all = self.accounts.all();
         if all.contains_key(name) {
             return Err(OperatorError::Refused(format!("there is a user \"{name}\" already")));
@@ -216,6 +224,59 @@ impl Operator {
         if all.len() >= USERS_MAX {
             return Err(OperatorError::Refused(format!("there are {USERS_MAX} users already")));
         }
+        Ok(())
+    }
+
+    /// Says who would be left without a user.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Operator::user_remove`].
+    pub fn user_remove_check(&self, asked: &api::UserName) -> Result<Vec<api::User>, OperatorError> {
+        self.expect_user(&asked.name, asked.tag.as_deref())?;
+        let mut all = self.user_list();
+        all.retain(|user| user.name != asked.name);
+        Ok(all)
+    }
+
+    /// Says what another role would come to.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Operator::user_role`].
+    pub fn user_role_check(&self, asked: &api::UserRole) -> Result<Vec<api::User>, OperatorError> {
+        let role = role(&asked.role)?.word().to_owned();
+        self.expect_user(&asked.name, asked.tag.as_deref())?;
+        Ok(self
+            .one_user(&asked.name)
+            .into_iter()
+            .map(|user| api::User { role: role.clone(), ..user })
+            .collect())
+    }
+
+    /// Says what another password would come to.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Operator::user_password`].
+    pub fn user_password_check(&self, asked: &api::UserPassword) -> Result<Vec<api::User>, OperatorError> {
+        self.expect_user(&asked.name, asked.tag.as_deref())?;
+        passwords::check(&asked.password.0)?;
+        let shown = |user| api::User { has_password: true, sessions: 0, ..user };
+        Ok(self.one_user(&asked.name).into_iter().map(shown).collect())
+    }
+
+    fn add_user(
+        &self,
+        name: &str,
+        role: Role,
+        password: Option<PasswordKept>,
+        by: &str,
+    ) -> Result<(), OperatorError> {
+        // Changes of settings count on the store's revision while they are compiled.
+        let _current = lock(&self.current);
+        let _writing = lock(&self.accounts.writing);
+        self.check_new(name)?;
         // First what they prove themselves with: without a user it is nobody's.
         self.keep_credentials(name, &CredentialsKept { password, ..CredentialsKept::default() })?;
         self.keep_user(name, Some(role), by)?;
@@ -267,20 +328,23 @@ impl Operator {
     ///
     /// There is no such user, the password is none, or the store cannot be written.
     pub fn user_password(&self, asked: &api::UserPassword) -> Result<Vec<api::User>, OperatorError> {
-        self.known_user(&asked.name)?;
+        let tag = asked.tag.as_deref();
+        self.expect_user(&asked.name, tag)?;
         let password = self.accounts.hashing.kept(&asked.password.0)?;
-        self.set_password(&asked.name, password, None)?;
+        self.set_password((&asked.name, tag), password, None)?;
         Ok(self.one_user(&asked.name))
     }
 
-    /// Gives a user another password, if `proved` is what they still log in with.
+    /// Gives a user another password, if it is made for them as they are, and `proved` is what they
+    /// still log in with.
     fn set_password(
         &self,
-        name: &str,
+        (name, tag): (&str, Option<&str>),
         password: PasswordKept,
         proved: Option<&CredentialsKept>,
     ) -> Result<(), OperatorError> {
         let _writing = lock(&self.accounts.writing);
+        self.expect_user(name, tag)?;
         let known = self.known_user(name)?;
         if proved.is_some_and(|proved| proved.password != known.credentials.password) {
             return Err(OperatorError::Conflict("somebody else has changed the password".to_owned()));

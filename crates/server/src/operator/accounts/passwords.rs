@@ -135,7 +135,7 @@ fn cannot() -> OperatorError {
 }
 
 /// Returns an error unless something is good enough for a password.
-fn check(password: &str) -> Result<(), OperatorError> {
+pub(super) fn check(password: &str) -> Result<(), OperatorError> {
     let wrong = |why: String| Err(OperatorError::Argument(why));
     if password.chars().count() < CHARS_MIN {
         return wrong(format!("the password is too short: expected at least {CHARS_MIN} characters"));

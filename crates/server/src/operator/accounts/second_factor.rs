@@ -69,8 +69,10 @@ impl Operator {
     /// # Errors
     ///
     /// There is no such user, or it cannot be kept.
-    pub fn totp_remove(&self, name: &str) -> Result<Vec<api::User>, OperatorError> {
+    pub fn totp_remove(&self, asked: &api::UserName) -> Result<Vec<api::User>, OperatorError> {
+        let name = asked.name.as_str();
         let _writing = lock(&self.accounts.writing);
+        self.expect_user(name, asked.tag.as_deref())?;
         let known = self.known_user(name)?;
         self.keep_credentials(name, &CredentialsKept { totp: None, ..known.credentials.clone() })?;
         self.read_accounts();
