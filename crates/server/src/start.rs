@@ -208,8 +208,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     };
     let first = bring_into_use(&components, candidate, None)?;
     let first = with_policy_zones(&components, first, &addresses)?;
-    let bans = read_bans(&authority, &first);
-    let startup = first.loaded.settings.startup.clone();
+    let (bans, startup) = (read_bans(&authority, &first), first.loaded.settings.startup.clone());
     let started = Workers {
         clock,
         shared,

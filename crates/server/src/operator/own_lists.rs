@@ -8,8 +8,8 @@ use std::time::Instant;
 use authority::own_lists::{Own, OwnLists, Text, puts_of_changes, puts_of_file};
 use control::api::{self, RuleEdit};
 use environment::KeptList;
-use lists::own::{self, RuleChange, differences_max};
 use lists::ListFormat;
+use lists::own::{self, RuleChange, differences_max};
 use store::{Draft, Put};
 use tracing::{info, warn};
 

@@ -2,7 +2,7 @@
 
 use super::tokens::sha256;
 use super::{Operator, unix_seconds};
-use crate::caller::Role;
+use control::Role;
 
 /// What somebody has shown to prove who they are, by its digest.
 #[derive(Clone, Debug)]
