@@ -58,8 +58,8 @@ pub struct Board {
     /// Queries that wait right now, and the fetches they wait for.
     waiting: AtomicU32,
     fetching: AtomicU32,
-    /// Zones whose keys resolvers know, or that have none.
-    zones_known: AtomicU32,
+    /// Zones of which resolvers know which keys they have, or that they have none.
+    pub zones_known: AtomicU32,
 }
 
 /// What is written down once a second, and where the numbers stand that change with each query.
@@ -87,13 +87,6 @@ impl Board {
         status.waiting = self.waiting.load(Ordering::Relaxed);
         status.fetching = self.fetching.load(Ordering::Relaxed);
         status
-    }
-}
-
-impl Board {
-    /// Returns of how many zones resolvers know which keys they have, or that they have none.
-    pub fn zones_known(&self) -> u32 {
-        self.zones_known.load(Ordering::Relaxed)
     }
 
     /// Calls `f` with each upstream and how long its replies took.

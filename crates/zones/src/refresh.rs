@@ -211,12 +211,7 @@ async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>, mut primaries: V
         match word {
             Ok(Word { heard: Heard::New(Received::Whole(zone)), expire_s }) => {
                 let serial = zone.facts().serial;
-                // What was announced as newer may come as something else.
-                let is_older = |have: &Have| serial != have.serial && !is_newer(serial, have.serial);
-                let fit = match have.as_ref().filter(|have| is_older(have)) {
-                    Some(have) => Err(format!("it is older than {}", have.serial)),
-                    None => digest.check(&zone),
-                };
+                let fit = is_no_older(serial, have.as_ref()).and_then(|()| digest.check(&zone));
                 if let Err(why) = fit {
                     warn!(zone = %managed.apex, %primary, serial, why, "the version that came is not taken");
                     let why = format!("{primary}: serial {serial} is not taken: {why}");
@@ -258,6 +253,14 @@ async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>, mut primaries: V
         return has_heard;
     }
     web::look(shared, managed, wants_whole)
+}
+
+/// Says if a version is older than ours: what was announced as newer may come as something else.
+fn is_no_older(serial: u32, have: Option<&Have>) -> Result<(), String> {
+    match have.filter(|have| serial != have.serial && !is_newer(serial, have.serial)) {
+        Some(have) => Err(format!("it is older than {}", have.serial)),
+        None => Ok(()),
+    }
 }
 
 /// Serves a version that was transferred, and tells of it.

@@ -53,8 +53,8 @@ impl Operator {
         Ok(zones)
     }
 
-    /// Returns since when the versions are served that zones have now, in seconds since 1970, by the
-    /// names of the zones.
+    /// Returns since when the versions are served that zones have now, in seconds since 1970, by
+    /// the names of the zones.
     pub fn zones_served_since(&self) -> BTreeMap<String, u64> {
         let reports = self.components.manager.report(None);
         reports.into_iter().filter_map(|report| Some((report.name, report.served_since?))).collect()
