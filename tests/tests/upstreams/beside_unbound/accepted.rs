@@ -140,8 +140,13 @@ pub(super) const ACCEPTED: [Accepted; 43] = [
         },
     },
     Accepted {
-        why: "rules of a policy zone on addresses truncate answers from memory, too",
-        mend: |file, _, _, ours| file.truncates_addresses() && ours.flags.has(Flags::TC),
+        why: "rules of a policy zone on addresses hold for answers from memory, too",
+        mend: |file, _, theirs, ours| {
+            let has_address = |(record, _): &(String, u32)| record.contains(" A ");
+            let is_answered = theirs.sections[0].iter().any(has_address);
+            let is_by_rule = ours.errors == [EdeCode::BLOCKED.0] && ours.sections[0].is_empty();
+            file.has_rules_on_addresses() && (ours.flags.has(Flags::TC) || is_answered && is_by_rule)
+        },
     },
     Accepted {
         why: "rules on clients are not for the names of the server itself",

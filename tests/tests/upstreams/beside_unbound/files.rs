@@ -167,10 +167,9 @@ impl File {
         self.texts().any(|(_, text)| text.contains(".rpz-ns"))
     }
 
-    /// Returns whether answers are truncated for their addresses.
-    pub(super) fn truncates_addresses(&self) -> bool {
-        let is_truncation = |line: &str| line.contains(".rpz-ip ") && line.ends_with("rpz-tcp-only.");
-        self.texts().any(|(_, text)| text.lines().any(is_truncation))
+    /// Returns whether a response policy zone has rules on addresses of answers.
+    pub(super) fn has_rules_on_addresses(&self) -> bool {
+        self.texts().any(|(_, text)| text.contains(".rpz-ip "))
     }
 
     /// Returns whether some names are asked of a server first that refuses.

@@ -265,7 +265,11 @@ impl Beside {
             // All have one secret.
             Some(Cookie::Server) => {
                 let ask = Ask::new("localhost", Rtype::A).option(OptionCode::COOKIE, CLIENT_COOKIE);
-                let given = clients[0].ask(&ask).option(OptionCode::COOKIE);
+                // Whoever is denied hears nothing.
+                clients[0].set_patience(self.silence);
+                clients[0].send(&ask.bytes());
+                let heard = clients[0].try_receive().ok();
+                let given = heard.and_then(|heard| heard.option(OptionCode::COOKIE));
                 asked.ask.clone().option(OptionCode::COOKIE, given.as_deref().unwrap_or(CLIENT_COOKIE))
             }
         };
