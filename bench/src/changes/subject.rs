@@ -87,11 +87,14 @@ impl Subject {
         let file = self.folder.join("gannet.yaml");
         let block = if self.more.contains("large:") { "large" } else { "live" };
         let text = format!(
-            "server: {{workers: 1, state-directory: state}}\nlisten: [\"{}\"]\nallow: [127.0.0.1]\n\
+            "server: {{workers: 1, state-directory: \"{}\"}}\nlisten: [\"{}\"]\nallow: [127.0.0.1]\n\
              control: {{listen: [\"{}\"]}}\nlog: {{level: warn}}\nhosts: {{files: [hosts], ttl: 1h}}\n\
              policy:\n  main:\n    - [hosts, local]\n    - if: qname in {block}\n      do: block\n    - reject(nxdomain)\n\
              sets:\n  live: {{dynamic: {{holds: names, limit: 1000000}}}}\n{}",
-            self.address, self.api, self.more
+            self.folder.join("state").display(),
+            self.address,
+            self.api,
+            self.more
         );
         fs::create_dir_all(self.folder.join("state"))
             .and_then(|()| fs::write(&file, text))

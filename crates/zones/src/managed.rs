@@ -26,6 +26,10 @@ use crate::load::{LoadedZone, SignedHere};
 use crate::lock::lock;
 use crate::signed_journal::SignedJournal;
 
+/// Looks at the version of a zone that a change is to be made to, and says why it is not the one
+/// that was meant.
+type Expect<'a> = dyn Fn(&Zone) -> Result<(), String> + 'a;
+
 /// The end of a zone that has none.
 const NEVER: u64 = u64::MAX;
 
@@ -473,7 +477,7 @@ impl ManagedZone {
     pub(crate) fn change_rrsets(
         &self,
         changes: &[RrsetChange],
-        expect: &dyn Fn(&Zone) -> Result<(), String>,
+        expect: &Expect<'_>,
         key: HashKey,
         now: u64,
     ) -> Result<bool, ZoneError> {
@@ -491,7 +495,7 @@ impl ManagedZone {
     pub(crate) fn check_rrsets(
         &self,
         changes: &[RrsetChange],
-        expect: &dyn Fn(&Zone) -> Result<(), String>,
+        expect: &Expect<'_>,
         key: HashKey,
         now: u64,
     ) -> Result<Option<Updated>, ZoneError> {
@@ -503,7 +507,7 @@ impl ManagedZone {
     fn updated(
         &self,
         current: &Current,
-        (changes, expect): (&[RrsetChange], &dyn Fn(&Zone) -> Result<(), String>),
+        (changes, expect): (&[RrsetChange], &Expect<'_>),
         (loaded, key, now): (&LoadedZone, HashKey, u64),
     ) -> Result<Option<Updated>, ZoneError> {
         if current.is_frozen {

@@ -33,12 +33,15 @@ pub enum Form {
 /// What becomes of an item, as it is written.
 pub type Edit<'a> = (Form, &'a str);
 
+/// What is wrong with edits, each with its index among them.
+pub(super) type Mistakes = Vec<(usize, DynamicError)>;
+
 fn edits(form: Form, items: &[String]) -> Vec<Edit<'_>> {
     items.iter().map(|item| (form, item.as_str())).collect()
 }
 
 /// Returns the first mistake of several.
-fn first(wrong: Vec<(usize, DynamicError)>) -> DynamicError {
+fn first(wrong: Mistakes) -> DynamicError {
     let none = || DynamicError::Store(io::Error::other("nothing was asked for"));
     wrong.into_iter().next().map_or_else(none, |(_, error)| error)
 }
@@ -287,7 +290,7 @@ impl Dynamic {
         edits: &[Edit<'_>],
         (now, ttl): (u64, Option<u64>),
         by: &str,
-    ) -> Result<usize, Vec<(usize, DynamicError)>> {
+    ) -> Result<usize, Mistakes> {
         let edits = self.parse_all(edits)?;
         let ttl = ttl.or(self.ttl.map(u64::from));
         let leaves = ttl.map_or(FOREVER, |ttl| now.saturating_add(ttl));
@@ -311,7 +314,7 @@ impl Dynamic {
     /// # Errors
     ///
     /// Each edit that is not understood, by its place.
-    pub fn would_change(&self, edits: &[Edit<'_>]) -> Result<(usize, usize), Vec<(usize, DynamicError)>> {
+    pub fn would_change(&self, edits: &[Edit<'_>]) -> Result<(usize, usize), Mistakes> {
         let edits = self.parse_all(edits)?;
         let mut held: HashSet<String> = self.list().into_iter().map(|(item, _)| item).collect();
         let mut changed = 0;
@@ -370,7 +373,7 @@ impl Dynamic {
         }
     }
 
-    fn parse_all(&self, edits: &[Edit<'_>]) -> Result<Vec<(Form, Item)>, Vec<(usize, DynamicError)>> {
+    fn parse_all(&self, edits: &[Edit<'_>]) -> Result<Vec<(Form, Item)>, Mistakes> {
         let (mut parsed, mut wrong) = (Vec::with_capacity(edits.len()), Vec::new());
         for (at, (form, text)) in edits.iter().enumerate() {
             match self.parse(text) {

@@ -325,8 +325,9 @@ fn ban_key(id: &str) -> Option<(Prefix, BanSource)> {
 
 /// Says why a prefix cannot be unbanned: who bans it, if somebody does.
 fn not_ours(prefix: Prefix, all: &BTreeMap<(Prefix, BanSource), api::Ban>) -> OperatorError {
-    let wider = all.iter().filter(|((of, _), _)| of.bits() <= prefix.bits() && of.contains(prefix.address()));
-    let Some(((of, source), ban)) = wider.last() else {
+    let mut wider =
+        all.iter().filter(|((of, _), _)| of.bits() <= prefix.bits() && of.contains(prefix.address()));
+    let Some(((of, source), ban)) = wider.next_back() else {
         return OperatorError::not_found(What::Ban, &prefix.to_string());
     };
     let of = match *of == prefix {

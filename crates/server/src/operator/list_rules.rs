@@ -159,7 +159,7 @@ fn part(
         if octets == 0 {
             return Ok(found);
         }
-        while octets % LINE_OCTETS_MAX == 0 && line.last() != Some(&b'\n') {
+        while octets.is_multiple_of(LINE_OCTETS_MAX) && line.last() != Some(&b'\n') {
             // What is beyond is passed over.
             let mut rest = Vec::new();
             let more = (&mut text).take(LINE_OCTETS_MAX).read_until(b'\n', &mut rest)? as u64;

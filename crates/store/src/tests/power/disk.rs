@@ -137,7 +137,7 @@ impl Disk {
             let mut hasher = DefaultHasher::new();
             seed.hash(&mut hasher);
             what(&mut hasher);
-            hasher.finish() % 2 == 0
+            hasher.finish().is_multiple_of(2)
         };
         let all: BTreeSet<&PathBuf> = self.now.keys().chain(self.synced.keys()).collect();
         let named = |path: &PathBuf| match loss {
