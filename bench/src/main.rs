@@ -58,7 +58,7 @@ enum Task {
     /// Run scenarios against servers and write a report (also without naming it).
     Run(RunArguments),
     /// Measure what changes of our running server cost.
-    Changes(ChangesArguments),
+    Changes(changes::Command),
     /// Measure Unbound and Gannet in its place under one file, in turns: the check of a file, the
     /// start, a change of a response policy zone.
     InPlace(Command),
@@ -331,28 +331,6 @@ struct ReportArguments {
 }
 
 #[derive(Args)]
-struct ChangesArguments {
-    /// The `gannet` program; the one beside this tool when absent.
-    #[arg(long)]
-    gannet: Option<PathBuf>,
-    /// Names in the set that small changes are made beside.
-    #[arg(long, default_value_t = 1_000_000)]
-    names: usize,
-    /// How often each time is taken.
-    #[arg(long, default_value_t = 5)]
-    runs: usize,
-    /// Length of each load.
-    #[arg(long, default_value_t = 3.0)]
-    seconds: f64,
-    /// The server's core.
-    #[arg(long, default_value_t = 1)]
-    server_core: usize,
-    /// The core of the load.
-    #[arg(long, default_value_t = 0)]
-    load_core: usize,
-}
-
-#[derive(Args)]
 struct RunArguments {
     /// Scenarios: names, families such as `latency`, or `all`.
     #[arg(long, value_delimiter = ',', default_value = "local,cache,forward")]
@@ -437,7 +415,9 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }),
         Task::List(places) => list(&places),
-        Task::Changes(arguments) => measure_changes(&arguments),
+        Task::Changes(command) => command
+            .measure(&mut |line| println!("{line}"), &mut |line| eprintln!("{line}"))
+            .map(|()| ExitCode::SUCCESS),
         Task::Report(arguments) => write_report(&arguments),
     };
     match result {
@@ -618,28 +598,6 @@ fn write_report(arguments: &ReportArguments) -> Result<ExitCode, String> {
     report::write(out, &report::read(&arguments.sessions)?)?;
     println!("{}", out.join("index.html").display());
     Ok(ExitCode::SUCCESS)
-}
-
-fn measure_changes(arguments: &ChangesArguments) -> Result<ExitCode, String> {
-    let beside = || Some(env::current_exe().ok()?.with_file_name("gannet"));
-    let gannet = arguments.gannet.clone().or_else(beside).ok_or("which gannet? Say it with --gannet")?;
-    let gannet = std::path::absolute(&gannet).map_err(|error| format!("{}: {error}", gannet.display()))?;
-    let order = changes::Order {
-        gannet,
-        names: arguments.names,
-        runs: arguments.runs.max(1),
-        time: Duration::from_secs_f64(arguments.seconds),
-        cores: (arguments.server_core, arguments.load_core),
-        folder: env::temp_dir().join(format!("gannet-changes-{}", std::process::id())),
-    };
-    println!("{:65} {:>11} {:>11} {:>8} {:>7}", "", "this", "that", "ratio", "wanted");
-    let done = changes::run(&order, &mut |row| println!("{row}"), &mut |line| eprintln!("{line}"));
-    if done.is_err() {
-        eprintln!("configurations and logs are in {}", order.folder.display());
-    } else {
-        let _ = std::fs::remove_dir_all(&order.folder);
-    }
-    done.map(|()| ExitCode::SUCCESS)
 }
 
 fn list(places: &Places) -> Result<ExitCode, String> {

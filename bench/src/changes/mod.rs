@@ -5,6 +5,7 @@
 //! Never measures without having seen the change in effect, or undone.
 
 mod client;
+mod command;
 mod subject;
 
 use std::fmt;
@@ -14,6 +15,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use wire::Rtype;
+
+pub use self::command::Command;
 
 use self::client::Client;
 use self::subject::Subject;
@@ -34,37 +37,37 @@ const REST: Duration = Duration::from_secs(20);
 
 /// What to measure, and how.
 #[derive(Clone, Debug)]
-pub struct Order {
+struct Order {
     /// Our program.
-    pub gannet: PathBuf,
+    gannet: PathBuf,
     /// Names in the set that small changes are made beside.
-    pub names: usize,
+    names: usize,
     /// How often each time is taken.
-    pub runs: usize,
+    runs: usize,
     /// How long each load lasts.
-    pub time: Duration,
+    time: Duration,
     /// The cores of the server and of the load.
-    pub cores: (usize, usize),
+    cores: (usize, usize),
     /// A folder that is there, and empty.
-    pub folder: PathBuf,
+    folder: PathBuf,
 }
 
 /// One figure beside another.
 #[derive(Clone, Debug)]
-pub struct Row {
+struct Row {
     /// What is compared.
-    pub what: String,
+    what: String,
     /// The figure, and the one that it is measured by.
-    pub figures: [f64; 2],
+    figures: [f64; 2],
     /// Its unit.
-    pub unit: &'static str,
+    unit: &'static str,
     /// What the quotient may be at most; 0 if nothing is wanted of it.
-    pub wanted: f64,
+    wanted: f64,
 }
 
 impl Row {
     /// Returns the first figure divided by the second.
-    pub fn quotient(&self) -> f64 {
+    fn quotient(&self) -> f64 {
         self.figures[0] / self.figures[1]
     }
 }
@@ -79,7 +82,7 @@ impl fmt::Display for Row {
 
 /// Measures one after the other; `found` gets each figure as soon as it is known, `progress` a line
 /// per step.
-pub fn run(order: &Order, found: &mut dyn FnMut(&Row), progress: &mut dyn FnMut(&str)) -> Result<(), String> {
+fn run(order: &Order, found: &mut dyn FnMut(&Row), progress: &mut dyn FnMut(&str)) -> Result<(), String> {
     progress(&format!("small changes beside a set of {} names", order.names));
     small_changes(order)?.iter().for_each(&mut *found);
     progress(&format!("starts with {MANY} changes and without"));

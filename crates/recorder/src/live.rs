@@ -59,8 +59,8 @@ struct Before {
 }
 
 impl Live {
-    /// Returns what is recorded from now on, or behind `after`. Those who hold `readers`, beside its
-    /// owner, share what may be taken in a look.
+    /// Returns what is recorded from now on, or behind `after`. Those who hold `readers`, beside
+    /// its owner, share what may be taken in a look.
     ///
     /// # Errors
     ///
