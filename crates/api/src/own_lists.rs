@@ -52,6 +52,7 @@ pub(crate) const ROUTES: &[Route] = &[
             Ok(Request::ListRules(api::ListRulesOf { name: call.part(0), after, count, contains }))
         },
     )
+    .role(Role::Helper)
     .query(&[
         parameter("count", "integer", "At most so many; 1,000 when absent, and at most 10,000."),
         parameter("after", "integer", "Those behind: `next` of the part before."),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use settings::overlay::SettingPath;
+use settings::overlay::{SettingPath, zone_names_file};
 use wire::NameBuf;
 
 use crate::api::{self, ConfigEdit, Request, ResolverWhat, ZoneWhat};
@@ -140,7 +140,6 @@ pub fn needed(request: &Request) -> Role {
         | Request::Lists(_)
         | Request::OwnLists
         | Request::ListStates
-        | Request::ListRules(_)
         | Request::DataHistory(_)
         | Request::OwnListContent(_)
         | Request::SetList(_)
@@ -162,6 +161,8 @@ pub fn needed(request: &Request) -> Role {
         | Request::SetEdit(_)
         | Request::Ban(_)
         | Request::Unban(_) => Role::Helper,
+        // What an admin has named as a list is a file of the machine.
+        Request::ListRules(_) => Role::Helper,
         // Who asked for what is more than how the server is.
         Request::Queries(_)
         | Request::QueriesLive(_)
@@ -182,9 +183,11 @@ pub fn needed(request: &Request) -> Role {
         | Request::ListsFetch(_)
         | Request::OwnListChange(_)
         | Request::OwnListRemove(_)
-        | Request::ZoneAdd(_)
         | Request::ZoneRemove(_)
         | Request::RrsetsChange(_) => Role::Operator,
+        // The settings of a zone may name files of the server, as changed settings may.
+        Request::ZoneAdd(add) if add.options.contains("${") || zone_names_file(&add.options) => Role::Admin,
+        Request::ZoneAdd(_) => Role::Operator,
         // It says in files of the server what a zone is, or which keys sign it.
         Request::ZoneLoad(_) | Request::ZoneDsSeen(_) | Request::ZoneRoll(_) => Role::Admin,
         Request::LogLevel(api::LogLevel { level: None }) => Role::Viewer,
@@ -233,9 +236,13 @@ fn needed_for_edit(edit: &ConfigEdit) -> Role {
         ConfigEdit::Set { path, text } => (path, text.as_str()),
         ConfigEdit::TakeAway { path } | ConfigEdit::Unset { path } => (path, ""),
     };
-    // A variable of the environment may be a secret, and what is set can be looked at.
-    let named = SettingPath::parse(path).ok().and_then(|path| Role::parse(path.role().word()));
-    named.filter(|_| !text.contains("${")).unwrap_or(Role::Admin)
+    let Ok(path) = SettingPath::parse(path) else { return Role::Admin };
+    // A variable of the environment may be a secret, and what is set can be looked at. So can what
+    // the server reads from a file.
+    match text.contains("${") || path.names_file(text) {
+        true => Role::Admin,
+        false => Role::parse(path.role().word()).unwrap_or(Role::Admin),
+    }
 }
 
 #[cfg(test)]
@@ -258,6 +265,22 @@ mod tests {
         check(vec![set("local.nas.home.arpa", "${ADDRESS}")], Role::Admin);
         check(vec![ConfigEdit::Unset { path: "policy.main".to_owned() }], Role::Admin);
         check(vec![ConfigEdit::RollBack { revision: 1 }], Role::Admin);
+    }
+
+    #[test]
+    fn what_names_a_file_of_the_machine_is_for_admins() {
+        check(vec![set("sets.x.lists", "[\"adguard:https://example.org/list.txt\"]")], Role::Operator);
+        check(vec![set("sets.x.lists", "[\"adguard:/etc/gannet/tls.key\"]")], Role::Admin);
+        check(vec![set("sets.x", "{lists: \"adguard:/etc/gannet/tls.key\"}")], Role::Admin);
+        check(vec![set("hosts", "{files: /etc/shadow}")], Role::Admin);
+        check(vec![ConfigEdit::Unset { path: "sets.x".to_owned() }], Role::Operator);
+        let add = |options: &str| {
+            let (zones, options) = (vec!["example.org".to_owned()], options.to_owned());
+            needed(&Request::ZoneAdd(api::ZoneAdd { zones, options, records: None }))
+        };
+        assert_eq!(add("{file: /etc/shadow}"), Role::Admin);
+        assert_eq!(add("{primaries: \"tls://192.0.2.1 certificate /c private-key /k\"}"), Role::Admin);
+        assert_eq!(add("{like: mine}"), Role::Operator);
     }
 
     #[test]

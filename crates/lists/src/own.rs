@@ -154,6 +154,21 @@ pub fn check_text(text: &[u8], format: ListFormat) -> (usize, Mistakes) {
     (builder.rules(), mistakes)
 }
 
+/// Returns whether a line is a rule of a list of a format, and nothing else; that a rule of another
+/// line needs it shows in no line alone.
+pub fn is_rule(line: &[u8], format: ListFormat) -> bool {
+    // Records of a response policy zone are below its apex, which another line says.
+    const ZONE: &[u8] = b"$ORIGIN .\n$TTL 1\n@ SOA . . 1 1 1 1 1\n";
+    let head = if format == ListFormat::Rpz { ZONE } else { b"" };
+    let (rules, mistakes) = check_text(&[head, line].concat(), format);
+    if mistakes.count > 0 {
+        return false;
+    }
+    let mut disabled = HashSet::new();
+    List { format, select: Vec::new(), is_own: false }.revoked(line, &mut disabled);
+    rules > 0 || !disabled.is_empty()
+}
+
 /// What came of changes of a list while it is in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
@@ -454,6 +469,39 @@ mod tests {
         builder.read(&reading, "others", others.as_bytes().into(), &HashSet::new(), Progress::default());
         builder.names.changing(names);
         builder.names.compile()
+    }
+
+    #[test]
+    fn a_line_is_a_rule_of_its_format_or_none() {
+        let pem = "-----BEGIN PRIVATE KEY-----";
+        let base64 = "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgevZzL1gdAFr88hb2";
+        for (format, line, expect) in [
+            (ListFormat::Names, "ads.example", true),
+            (ListFormat::Names, "regexp:^ads", true),
+            (ListFormat::Names, "# ads.example", false),
+            (ListFormat::Names, pem, false),
+            (ListFormat::Names, base64, false),
+            (ListFormat::Names, "root:$6$x:19000:0:99999:7:::", false),
+            (ListFormat::Addresses, "192.0.2.0/24 # mine", true),
+            (ListFormat::Addresses, pem, false),
+            (ListFormat::Addresses, base64, false),
+            (ListFormat::Adguard, "||ads.example^", true),
+            (ListFormat::Adguard, "||ads.example^$badfilter", true),
+            (ListFormat::Adguard, "! a title", false),
+            (ListFormat::Adguard, "example.org##.banner", false),
+            (ListFormat::Hosts, "0.0.0.0 ads.example", true),
+            (ListFormat::Hosts, pem, false),
+            (ListFormat::Hosts, base64, false),
+            (ListFormat::Dnsmasq, "address=/ads.example/", true),
+            (ListFormat::Dnsmasq, pem, false),
+            (ListFormat::Rpz, "ads.example CNAME .", true),
+            (ListFormat::Rpz, "ads.example.rpz.example. 60 IN CNAME .", true),
+            (ListFormat::Rpz, "@ NS ns.example.", false),
+            (ListFormat::Rpz, pem, false),
+            (ListFormat::Rpz, base64, false),
+        ] {
+            assert_eq!(is_rule(line.as_bytes(), format), expect, "{format:?}: {line}");
+        }
     }
 
     #[test]

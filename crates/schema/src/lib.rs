@@ -17,6 +17,7 @@ mod checks;
 mod control;
 mod dnstap;
 mod expected;
+mod files;
 mod index;
 mod jobs;
 mod limits;
@@ -220,7 +221,8 @@ pub fn find_in(parent: &str, key: &str) -> Option<&'static Row> {
     index::find_in(as_written(parent), key)
 }
 
-/// Returns who may change what stands at a path of the table, with all below it.
+/// Returns who may change what stands at a path of the table, with all below it. What names a file
+/// of the machine is for admins, whatever stands around it; see [`Row::names_file`].
 pub fn role_of(path: &str) -> RoleWord {
     // What a template of zones says is described where zones are, and decides about many of them.
     if path == ZONE_TEMPLATE || path.starts_with("zone-templates.*.") {
@@ -247,7 +249,8 @@ fn most_below(path: &str) -> Option<RoleWord> {
         Some(below) => greater(row.role, below),
         None => row.role,
     };
-    rows.filter(|row| row.path != path).map(of_row).reduce(greater)
+    // Whether a file is named below a path shows in what is said there.
+    rows.filter(|row| row.path != path && !row.is_path()).map(of_row).reduce(greater)
 }
 
 const fn greater(one: RoleWord, other: RoleWord) -> RoleWord {
@@ -421,6 +424,11 @@ mod tests {
             ("sets.*", RoleWord::Operator),
             ("sets.*.lists", RoleWord::Operator),
             ("zones", RoleWord::Operator),
+            ("hosts", RoleWord::Operator),
+            ("hosts.files", RoleWord::Admin),
+            ("records.*", RoleWord::Operator),
+            ("records.*.hosts", RoleWord::Admin),
+            ("zone-directories", RoleWord::Operator),
             ("zone-templates", RoleWord::Admin),
             ("zone-templates.*", RoleWord::Admin),
             ("zone-templates.*.sign", RoleWord::Admin),

@@ -12,7 +12,7 @@ pub(super) const ROWS: &[Row] = &[
         "Whether to answer from the system's own hosts file.",
     )
     .for_operators(),
-    row("hosts.files", Kind::List(Value::Path), "[]", "none is known", "Other hosts files.").for_operators(),
+    row("hosts.files", Kind::List(Value::Path), "[]", "none is known", "Other hosts files."),
     row(
         "hosts.ttl",
         duration(0, 7 * DAY),

@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Row] = &[
         "[]",
         "a set may be written here",
         "Files with records, likewise.",
-    ).for_operators(),
+    ),
     row(
         "records.*.hosts",
         Kind::List(Value::Path),
@@ -36,7 +36,7 @@ pub(super) const ROWS: &[Row] = &[
         "Files with names and addresses: `192.0.2.1 www.example.org` as in a hosts file, or the name first, as mosdns has it \
          (`www.example.org 192.0.2.1 2001:db8::1`, `domain:example.org 192.0.2.1` with everything below it; the last line about a \
          name counts). Their TTL is `hosts.ttl`; lines that cannot be read are counted and shown.",
-    ).for_operators(),
+    ),
     row(
         "records.*.origin",
         Kind::One(Value::Text { word: None }),

@@ -34,7 +34,7 @@ pub(super) const ROWS: &[Row] = &[
         "Its master file, as in RFC 1035; if its name ends in `.json`, zones in JSON as erldns has them, of which this is one. \
          A zone that comes from other servers has `primaries` or `urls` instead. `{name}` in it stands for the zone's name, in lower case \
          and without a dot at the end.",
-    ).for_operators(),
+    ),
     unset(
         "zones[].set",
         Kind::One(Value::Label),
@@ -76,7 +76,7 @@ pub(super) const ROWS: &[Row] = &[
         Kind::One(Value::Path),
         "A master file that each version from `primaries` or `urls` is written to, for people and other programs. The server keeps \
          zones in `server.state-directory`, and reads this file only where it has kept nothing of the zone yet. `{name}` in it stands for the zone's name.",
-    ).for_operators()
+    )
     .unbound(&["zonefile"]),
     row(
         "zones[].keep",
@@ -192,7 +192,7 @@ pub(super) const ROWS: &[Row] = &[
         Kind::One(Value::Path),
         "A file with erldns's key sets (a list in JSON of KSKs and ZSKs in PEM) that the zone of a master file is signed with when it is \
          read; a zone in JSON has them in its own file. `{name}` stands for the zone's name.",
-    ).for_operators(),
+    ),
     unset(
         "zones[].key-sets-denial",
         Kind::One(Value::Word(DenialKind::WORDS)),
@@ -348,7 +348,7 @@ pub(super) const ROWS: &[Row] = &[
                being served.",
         unbound: &[],
     },
-    unset("zone-directories[].path", Kind::One(Value::Path), "The directory.").for_operators(),
+    unset("zone-directories[].path", Kind::One(Value::Path), "The directory."),
     row(
         "zone-directories[].format",
         word(FileFormat::WORDS),
@@ -387,7 +387,7 @@ pub(super) const ROWS: &[Row] = &[
         Kind::One(Value::Path),
         "A directory with key sets for zones of master files, as erldns has them (`keys_path`): for each zone that is signed with them a \
          file called like the zone, without a dot at the end, and `.private`. Others are served without signatures.",
-    ).for_operators(),
+    ),
     unset(
         "zone-directories[].key-sets-denial",
         Kind::One(Value::Word(DenialKind::WORDS)),

@@ -98,6 +98,7 @@ pub fn carry_out(
                 | Request::QueriesOverTime(_)
                 | Request::Clients(_)
                 | Request::Client(_)
+                | Request::ListRules(_)
                 | Request::Check(_)
         );
     let words = (!is_look).then(|| audited(&request));

@@ -4,6 +4,7 @@
 //! files say there, or takes it away, and is lowered and checked with them: a mistake is reported
 //! at its line and column in the change.
 
+mod files;
 mod path;
 mod show;
 
@@ -19,6 +20,7 @@ use schema::{Kind, default_node};
 use yaml::{Entry, Node, Value};
 
 use crate::load::{Base, Loaded, Loader, short_forms};
+pub use files::zone_names_file;
 pub use path::SettingPath;
 pub use show::{
     Difference, Said, all_said, difference, difference_of, difference_of_said, export, first_differences,

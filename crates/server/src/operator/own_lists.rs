@@ -120,6 +120,11 @@ impl Operator {
         }
     }
 
+    /// Returns the format that the first set reads a list in; `None` if no set reads it.
+    pub(super) fn own_list_format(&self, name: &str) -> Option<ListFormat> {
+        formats(&self.readers(name)).into_iter().next()
+    }
+
     fn made(&self, name: &str) -> Result<Own, OperatorError> {
         self.check_known()?;
         let own = self.own_lists().get(name).filter(|own| own.is_made);

@@ -148,6 +148,26 @@ fn a_token_does_what_its_role_and_its_scope_allow_and_its_name_is_in_the_history
     contains(&body, "this needs the role operator, and token viewer has viewer");
     assert_eq!(ask(&operator, "PUT", "/settings/local.nas.home.arpa", "\"192.0.2.2\"").0, 200);
     assert_eq!(ask(&operator, "PUT", "/settings/edns.udp-size", "1400").0, 403, "it is no data");
+    // Nobody but an admin has the server read a file of their choice.
+    let list = "[\"adguard:/etc/gannet/tls.key\"]";
+    let named = format!("{{\"lists\": {list}}}");
+    let whole = format!("{{\"x\": {named}}}");
+    for (path, value) in [
+        ("sets.x.lists", list),
+        ("sets.x", named.as_str()),
+        ("sets", whole.as_str()),
+        ("hosts.files", "[\"/etc/shadow\"]"),
+        ("hosts", "{\"files\": [\"/etc/shadow\"]}"),
+    ] {
+        for query in ["", "?dry-run=true"] {
+            let (status, body) = ask(&operator, "PUT", &format!("/settings/{path}{query}"), value);
+            assert_eq!(status, 403, "{path}{query}: {body}");
+        }
+    }
+    let wanted = format!("[{{\"set\": {{\"path\": \"sets.x.lists\", \"text\": {list:?}}}}}]");
+    let change = format!("{{\"request\": \"config-change\", \"edits\": {wanted}}}");
+    contains(&ask(&operator, "POST", "/requests", &change).1, "this needs the role admin");
+    assert_eq!(ask(&viewer, "GET", "/lists/x:1/rules", "").0, 403);
     assert_eq!(ask(&one, "PUT", "/settings/local.nas.home.arpa", "\"192.0.2.3\"").0, 200);
     let (status, body) = ask(&one, "PUT", "/settings/local", "{}");
     assert_eq!(status, 403, "{body}");
