@@ -9,7 +9,7 @@ use server::{Draft, Role};
 use crate::body::Body;
 use crate::call::Call;
 use crate::problem::Problem;
-use crate::reply::Reply;
+use crate::reply::{Rate, Reply};
 use crate::resources::as_json;
 use crate::route::{Parameter, Route, Wanted, get, parameter, post};
 use crate::shapes::{archive, one};
@@ -20,8 +20,9 @@ pub(crate) const BACKUP: &str = "/backup";
 pub(crate) const RESTORE: &str = "/restore";
 /// What an archive is.
 const KIND: &str = "application/x-tar";
-/// How long nothing may come of an archive that is restored; all of it takes as long as it takes.
-pub(crate) const ARCHIVE_SILENCE_MAX: Duration = Duration::from_secs(60);
+/// How fast an archive that is restored comes at least: the largest takes three days over a slow
+/// line, and whoever sends an octet now and then keeps nobody else out.
+pub(crate) const ARCHIVE_RATE: Rate = Rate { silence: Duration::from_secs(60), octets_per_s: 16 << 10 };
 
 const SECRETS: Parameter =
     parameter("secrets", "boolean", "With tokens, passwords, keys and settings that say secrets.");

@@ -1,8 +1,7 @@
 //! Bodies of responses: all at once, or in parts as they are made.
 
-use std::convert::Infallible;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -23,6 +22,8 @@ pub(crate) struct Body {
     octets: Option<u64>,
     /// Whether whoever asked may still hear the rest.
     standing: Option<Standing>,
+    /// Whether it may end anywhere: a stream of events is never whole.
+    is_endless: bool,
     /// An archive that is the rest.
     _transfer: Option<Transfer>,
 }
@@ -32,7 +33,7 @@ const PART_OCTETS: usize = 256 << 10;
 
 impl Body {
     const fn new(first: Option<Bytes>, rest: Option<mpsc::Receiver<Bytes>>, octets: Option<u64>) -> Self {
-        Self { first, rest, octets, standing: None, _transfer: None }
+        Self { first, rest, octets, standing: None, is_endless: false, _transfer: None }
     }
 
     /// Has it end with what it was asked for with, if it is not there already.
@@ -60,6 +61,11 @@ impl Body {
     /// Returns a body whose parts a thread makes while the client takes them.
     pub(crate) fn in_parts(parts: impl Iterator<Item = String> + Send + 'static) -> Self {
         Self::of(parts.filter(|part| !part.is_empty()).map(Bytes::from), None)
+    }
+
+    /// Returns a body of events, which a thread waits for while the client takes them.
+    pub(crate) fn of_events(events: impl Iterator<Item = String> + Send + 'static) -> Self {
+        Self { is_endless: true, ..Self::in_parts(events) }
     }
 
     /// Returns so many octets of a file, which is read while the client takes them.
@@ -91,18 +97,22 @@ impl Body {
 
 impl HttpBody for Body {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(Ok(Frame::data(first))));
         }
         if self.standing.as_mut().is_some_and(|standing| standing.is_over(context)) {
-            // What was said to be longer breaks off.
             (self.rest, self.standing) = (None, None);
+            if !self.is_endless {
+                // The connection breaks off: a client would take what it has for all of it.
+                let why = "what it was asked for with counts no more";
+                return Poll::Ready(Some(Err(io::Error::new(io::ErrorKind::PermissionDenied, why))));
+            }
         }
         match &mut self.rest {
             Some(rest) => rest.poll_recv(context).map(|part| part.map(|part| Ok(Frame::data(part)))),
@@ -119,5 +129,36 @@ impl HttpBody for Body {
             Some(_) => self.octets.map_or_else(SizeHint::default, SizeHint::with_exact),
             None => SizeHint::with_exact(self.first.as_ref().map_or(0, |first| first.len() as u64)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    /// Returns the parts that come of a body whose standing is over after the first, and how it ends.
+    async fn cut(body: Body) -> (usize, Option<io::Result<()>>) {
+        let mut body = body.lasting(None, Some(Standing::over()));
+        let next = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
+        (usize::from(matches!(next, Some(Ok(_)))), next.map(|next| next.map(drop)))
+    }
+
+    #[tokio::test]
+    async fn what_is_cut_off_is_an_error_and_a_stream_of_events_ends() {
+        let lines = || ["one\n", "two\n"].into_iter().map(str::to_owned);
+        let (parts, end) = cut(Body::in_parts(lines())).await;
+        assert_eq!(parts, 0);
+        let error = end.expect("no end").expect_err("the connection breaks off");
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        let (parts, end) = cut(Body::of_events(lines())).await;
+        assert!(parts == 0 && end.is_none(), "{end:?}");
+        let mut whole = Body::in_parts(lines());
+        let mut octets = 0;
+        while let Some(next) = poll_fn(|context| Pin::new(&mut whole).poll_frame(context)).await {
+            octets += next.expect("nothing cuts it off").data_ref().map_or(0, Bytes::len);
+        }
+        assert_eq!(octets, 8);
     }
 }

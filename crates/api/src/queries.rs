@@ -173,7 +173,7 @@ pub(crate) fn live(parts: control::Parts) -> Reply {
         // Nothing else comes.
         _ => String::new(),
     });
-    Reply::stream(EVENT_STREAM, Body::in_parts(events))
+    Reply::stream(EVENT_STREAM, Body::of_events(events))
 }
 
 fn event_text(event: &api::QueryEvent) -> String {

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::io::Write as _;
 use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use control::api;
@@ -10,7 +11,7 @@ use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::HeaderValue;
 use server::Draft;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::body::Body;
 use crate::problem::Problem;
@@ -145,21 +146,45 @@ pub(crate) async fn read(mut body: Incoming, octets_max: u64) -> Result<Vec<u8>,
     Ok(octets)
 }
 
+/// Returns why a body is not read to its end, or not taken.
+pub(crate) fn no_more() -> Problem {
+    Problem::new(401, "the token or session that this was begun with counts no more")
+}
+
 /// How long a body may take.
 #[derive(Clone, Copy)]
 pub(crate) enum BodyTime {
     /// All of it.
     All(Duration),
-    /// Each part of it.
-    Part(Duration),
+    /// Nothing may come of it for so long, and it may fall behind a rate by as much.
+    Rate(Rate),
+}
+
+/// How fast a body comes at least.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate {
+    /// How long nothing may come.
+    pub(crate) silence: Duration,
+    /// Octets in a second that come at least, as a mean since the beginning.
+    pub(crate) octets_per_s: u64,
+}
+
+impl Rate {
+    /// Returns until when something more has to come, of a body that began then and of which so
+    /// many octets have come.
+    fn due(self, begin: Instant, octets: u64, now: Instant) -> Instant {
+        let of_octets = Duration::from_secs(octets / self.octets_per_s.max(1));
+        (now + self.silence).min(begin + self.silence + of_octets)
+    }
 }
 
 /// Writes a body to a file as it comes, of so many octets and within so long at most; returns the
-/// file.
+/// file. It ends with what whoever sends it has shown.
 pub(crate) async fn read_to_file(
     mut body: Incoming,
     mut draft: Draft,
     (octets_max, time): (u64, BodyTime),
+    standing: &mut Option<Standing>,
 ) -> Result<Draft, Problem> {
     let late = || Problem::new(408, "the body took too long");
     let (sender, mut parts) = mpsc::channel::<Bytes>(PARTS_MAX);
@@ -170,12 +195,20 @@ pub(crate) async fn read_to_file(
         Ok::<_, std::io::Error>(draft)
     });
     let all = async move {
-        let mut octets = 0;
+        let (begin, mut octets) = (Instant::now(), 0);
         loop {
-            let next = poll_fn(|context| Pin::new(&mut body).poll_frame(context));
+            let next = poll_fn(|context| {
+                if standing.as_mut().is_some_and(|standing| standing.is_over(context)) {
+                    return Poll::Ready(Err(no_more()));
+                }
+                Pin::new(&mut body).poll_frame(context).map(Ok)
+            });
             let next = match time {
-                BodyTime::All(_) => next.await,
-                BodyTime::Part(patience) => timeout(patience, next).await.map_err(|_| late())?,
+                BodyTime::All(_) => next.await?,
+                BodyTime::Rate(rate) => {
+                    let due = rate.due(begin, octets, Instant::now());
+                    timeout_at(due, next).await.map_err(|_| late())??
+                }
             };
             let Some(frame) = next else { break };
             let frame = frame.map_err(|_| Problem::new(400, "the body was cut off"))?;
@@ -193,9 +226,27 @@ pub(crate) async fn read_to_file(
     };
     match time {
         BodyTime::All(patience) => timeout(patience, all).await.unwrap_or_else(|_| Err(late()))?,
-        BodyTime::Part(_) => all.await?,
+        BodyTime::Rate(_) => all.await?,
     }
     let gone = |_| Problem::new(500, "the body could not be written");
     let written = writing.await.map_err(gone)?;
     written.map_err(|error| Problem::new(507, format!("the body cannot be kept: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_comes_slower_than_the_least_rate_is_late() {
+        let rate = Rate { silence: Duration::from_secs(60), octets_per_s: 1_000 };
+        let begin = Instant::now();
+        let at = |seconds| begin + Duration::from_secs(seconds);
+        assert_eq!(rate.due(begin, 0, begin), at(60));
+        // One octet before each silence is over gains no time.
+        assert_eq!(rate.due(begin, 1, at(59)), at(60));
+        // What came fast is no reason to wait for longer than a silence.
+        assert_eq!(rate.due(begin, 1_000_000, at(10)), at(70));
+        assert_eq!(rate.due(begin, 100_000, at(155)), at(160));
+    }
 }

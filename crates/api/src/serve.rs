@@ -15,7 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use server::{Caller, Draft, Operator, SocketUsers};
+use server::{Caller, Draft, Operator, Shown, SocketUsers};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 
@@ -30,7 +30,7 @@ use crate::patience::Patient;
 use crate::powerdns;
 use crate::problem::Problem;
 use crate::repeated::{self, UnderWay};
-use crate::reply::{BodyTime, LONG_BODY_TIME_MAX, Reply, is_json, not_allowed, read, read_to_file};
+use crate::reply::{BodyTime, LONG_BODY_TIME_MAX, Reply, is_json, no_more, not_allowed, read, read_to_file};
 use crate::route::{Route, TUNNEL, Wanted};
 use crate::routes::all;
 use crate::session::{Visitor, in_thread};
@@ -39,7 +39,8 @@ use crate::transfers::Transfers;
 
 /// Octets of a body.
 const BODY_OCTETS_MAX: u64 = 1 << 20;
-/// Bodies that are longer than others at a time, so that they do not fill the memory.
+/// Bodies that are longer than others at a time, and archives beside them, so that they do not fill
+/// the memory.
 const LONG_BODIES_MAX: usize = 1;
 /// How long the head of a request may take, and a connection may be without one.
 pub(crate) const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
@@ -95,13 +96,15 @@ pub(crate) struct Api {
     pub(crate) limits: Limits,
     under_way: Arc<UnderWay>,
     long_bodies: Arc<Semaphore>,
+    archives: Arc<Semaphore>,
 }
 
 impl Api {
     /// Returns what answers for this server.
     pub(crate) fn new(operator: Arc<Operator>) -> Self {
-        let long_bodies = Arc::new(Semaphore::new(LONG_BODIES_MAX));
-        Self { operator, limits: Limits::default(), under_way: Arc::default(), long_bodies }
+        let places = || Arc::new(Semaphore::new(LONG_BODIES_MAX));
+        let (long_bodies, archives) = (places(), places());
+        Self { operator, limits: Limits::default(), under_way: Arc::default(), long_bodies, archives }
     }
 
     pub(crate) const fn operator(&self) -> &Arc<Operator> {
@@ -205,6 +208,7 @@ impl Api {
         route: &Route,
         request: Request<Incoming>,
         are_members: bool,
+        standing: &mut Option<Standing>,
     ) -> Result<(Vec<u8>, Option<Draft>), Problem> {
         let body = request.into_body();
         let (draft, limits) = match route.body {
@@ -213,7 +217,7 @@ impl Api {
                 (self.operator.own_list_draft()?, (own_lists::UPLOAD_OCTETS_MAX, time))
             }
             Wanted::Archive => {
-                let time = BodyTime::Part(backup::ARCHIVE_SILENCE_MAX);
+                let time = BodyTime::Rate(backup::ARCHIVE_RATE);
                 (self.operator.restore_draft()?, (server::ARCHIVE_OCTETS_MAX, time))
             }
             Wanted::Members if are_members => {
@@ -222,7 +226,7 @@ impl Api {
             Wanted::Lines => return Ok((read(body, own_lists::LINES_OCTETS_MAX).await?, None)),
             _ => return Ok((read(body, BODY_OCTETS_MAX).await?, None)),
         };
-        Ok((Vec::new(), Some(read_to_file(body, draft, limits).await?)))
+        Ok((Vec::new(), Some(read_to_file(body, draft, limits, standing).await?)))
     }
 
     /// Refuses a body of another kind, and what nobody may change: that is not read first, however
@@ -285,19 +289,22 @@ impl Api {
         self.check_before_reading(route, &headers, &parts, &visitor)?;
         let target = request.uri().to_string();
         let is_long = content_length(&request).is_some_and(|octets| octets > BODY_OCTETS_MAX);
+        // An archive may come for days, and keeps no other body out.
+        let places = if matches!(route.body, Wanted::Archive) { &self.archives } else { &self.long_bodies };
         let _long_body = match is_long {
-            true => Some(Arc::clone(&self.long_bodies).try_acquire_owned().map_err(|_| {
+            true => Some(Arc::clone(places).try_acquire_owned().map_err(|_| {
                 Problem::new(503, "another long body is being read; try again when it is done")
             })?),
             false => None,
         };
-        let (body, upload) = self.body(route, request, are_lines).await?;
+        let shown = visitor.shown.clone();
+        let mut standing = shown.clone().map(|shown| Standing::new(&self.operator, shown, &visitor.caller));
+        let (body, upload) = self.body(route, request, are_lines, &mut standing).await?;
         let upload = Mutex::new(upload);
         if matches!(route.body, Wanted::Nothing) && !body.is_empty() {
             return Err(Problem::new(400, "this takes no body"));
         }
-        let Visitor { caller, logs_in_from, is_due, shown, .. } = visitor;
-        let standing = shown.map(|shown| Standing::new(&self.operator, shown, &caller));
+        let Visitor { caller, logs_in_from, is_due, .. } = visitor;
         let call = Call {
             operator: Arc::clone(&self.operator),
             path,
@@ -312,6 +319,11 @@ impl Api {
         };
         let under_way = Arc::clone(&self.under_way);
         let done = tokio::task::spawn_blocking(move || {
+            // It may have taken long to come.
+            let is_over = |shown: &Shown| !call.operator.still_shows(shown, call.caller.role);
+            if !matches!(route.body, Wanted::Nothing) && shown.as_ref().is_some_and(is_over) {
+                return Err(no_more());
+            }
             if is_due {
                 call.operator.note_sessions();
             }

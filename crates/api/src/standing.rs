@@ -25,6 +25,12 @@ impl Standing {
         }))
     }
 
+    /// Returns one that is over.
+    #[cfg(test)]
+    pub(crate) fn over() -> Self {
+        Self(Box::pin(std::future::ready(())))
+    }
+
     pub(crate) fn is_over(&mut self, context: &mut Context<'_>) -> bool {
         matches!(self.0.as_mut().poll(context), Poll::Ready(()))
     }

@@ -39,7 +39,7 @@ use signals::Signals;
 /// Signals that wait until the one before was heard.
 const SIGNALS_MAX: usize = 8;
 /// The user whom a server started as root becomes if the configuration names nobody.
-const USUAL_USER: &str = "gannet";
+pub(crate) const USUAL_USER: &str = "gannet";
 /// Octets of addresses that a server needs besides its caches: stacks of threads, buffers, what the
 /// allocator sets aside.
 const BESIDE_CACHES_OCTETS: u64 = 192 << 20;

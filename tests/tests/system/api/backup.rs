@@ -1,6 +1,8 @@
 //! Backups of a running server, and their way back.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 
 use testkit::{Ask, Script, Server, Stub, contains, forwarding, lacks};
@@ -195,6 +197,16 @@ fn a_backup_is_restored_without_a_server_and_not_beside_one() {
     assert!(!is_done);
     contains(&said, "unknown setting");
     fs::write(&config, &good).expect("written");
+    // On a new machine, no server has made the state directory.
+    let old = format!("state-directory: \"{}\"", directory.path().display());
+    let new = format!("state-directory: \"{}\"", directory.path().join("new/state").display());
+    assert!(good.contains(&old), "{good}");
+    fs::write(directory.path().join("new.yaml"), good.replace(&old, &new)).expect("written");
+    let elsewhere = ["restore", "a.tar", "--offline", "-c", "new.yaml"];
+    let (is_done, said) = command(&[&elsewhere[..], &["--dry-run"]].concat());
+    assert!(is_done && !directory.path().join("new/state").exists(), "{said}");
+    let (is_done, said) = command(&elsewhere);
+    assert!(is_done && directory.path().join("new/state/restore.ready").exists(), "{said}");
     let (is_done, said) = command(&offline);
     assert!(is_done, "{said}");
     contains(&said, "the next start of the server takes it up");
@@ -204,6 +216,35 @@ fn a_backup_is_restored_without_a_server_and_not_beside_one() {
     contains(&audit, "by restore --offline");
     // Neither option without the other.
     assert_eq!(server.command(&["restore", "a.tar", "-c", "gannet.yaml"]).status.code(), Some(2));
+}
+
+#[test]
+fn an_archive_ends_with_the_token_that_it_was_begun_with() {
+    let stub = Stub::start(Script::default());
+    let mut server = Server::start_in(directory(), &yaml(&stub));
+    let at = api_address(&mut server);
+    fine(&server, &["backup", "a.tar", "--secrets"]);
+    let archive = fs::read(server.directory().join("a.tar")).expect("a file");
+    let secret = token(&server, "thrown-out", &["--role", "admin"]);
+    let mut stream = TcpStream::connect(at).expect("connected");
+    let head = format!(
+        "POST /api/v1/restore HTTP/1.1\r\nHost: {at}\r\n{}\r\nContent-Type: application/x-tar\r\n\
+         Content-Length: {}\r\nExpect: 100-continue\r\n\r\n",
+        shown(&secret),
+        archive.len()
+    );
+    stream.write_all(head.as_bytes()).expect("sent");
+    // The server waits for the archive from here on.
+    let mut heard = [0; 25];
+    stream.read_exact(&mut heard).expect("told to go on");
+    assert_eq!(&heard, b"HTTP/1.1 100 Continue\r\n\r\n");
+    stream.write_all(&archive[..512]).expect("sent");
+    fine(&server, &["token", "revoke", "thrown-out"]);
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    contains(&answer, "HTTP/1.1 401");
+    contains(&answer, "counts no more");
+    assert!(!server.directory().join("restore.ready").exists());
 }
 
 #[test]
