@@ -74,7 +74,7 @@ impl ChangingNames {
             for (table, wanted) in [(&self.added, is && !was), (&self.removed, was && !is)] {
                 match (table.contains(print), wanted) {
                     (false, true) => fits &= table.insert(print, length),
-                    (true, false) => table.remove(print),
+                    (true, false) => table.remove(print, length),
                     _ => {}
                 }
             }

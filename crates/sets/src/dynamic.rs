@@ -22,6 +22,8 @@ pub enum Added {
     Renewed,
     /// It was not there, and what would have left first made room for it.
     MadeRoom,
+    /// It was not there, and is not: its lines of the table are full.
+    NoRoom,
 }
 
 /// What is kept, and until when. Whoever changes it holds the lock; readers of the table do not
@@ -84,14 +86,16 @@ impl<K: Clone + Eq + Ord + std::hash::Hash> Kept<K> {
             && let Some((_, _, first)) = ledger.order.pop_first()
         {
             ledger.entries.remove(&first);
-            self.table.remove(print(&self.key, &first).0);
+            let (fingerprint, length) = print(&self.key, &first);
+            self.table.remove(fingerprint, length);
             added = Added::MadeRoom;
         }
         let (fingerprint, length) = print(&self.key, &item);
-        if self.table.insert(fingerprint, length) {
-            ledger.order.insert((leaves, number, item.clone()));
-            ledger.entries.insert(item, (leaves, number));
+        if !self.table.insert(fingerprint, length) {
+            return Added::NoRoom;
         }
+        ledger.order.insert((leaves, number, item.clone()));
+        ledger.entries.insert(item, (leaves, number));
         added
     }
 
@@ -100,7 +104,8 @@ impl<K: Clone + Eq + Ord + std::hash::Hash> Kept<K> {
         let Some((leaves, number)) = ledger.entries.remove(item) else { return false };
         ledger.order.remove(&(leaves, number, item.clone()));
         ledger.is_changed = true;
-        self.table.remove(print(&self.key, item).0);
+        let (fingerprint, length) = print(&self.key, item);
+        self.table.remove(fingerprint, length);
         true
     }
 
@@ -111,7 +116,8 @@ impl<K: Clone + Eq + Ord + std::hash::Hash> Kept<K> {
         while ledger.order.first().is_some_and(|&(leaves, _, _)| leaves <= now) {
             if let Some((_, _, item)) = ledger.order.pop_first() {
                 ledger.entries.remove(&item);
-                self.table.remove(print(&self.key, &item).0);
+                let (fingerprint, length) = print(&self.key, &item);
+                self.table.remove(fingerprint, length);
                 count += 1;
             }
         }
@@ -330,10 +336,27 @@ impl DynamicAddresses {
         }
         let address = address.to_canonical();
         let bits = if address.is_ipv4() { 32 } else { 128 };
-        (0..=bits).rev().any(|length| {
-            table.may_hold(length_of(address, length))
-                && table.contains(print_prefix(key, masked(address, length)))
-        })
+        let (first, last) = (length_of(address, 0), length_of(address, bits));
+        table
+            .lengths(first, last)
+            .any(|length| table.contains(print_prefix(key, masked(address, (length - first) as u8))))
+    }
+
+    /// Returns whether the set holds a prefix, or has room for it where it would be kept.
+    pub fn fits(&self, address: IpAddr, length: u8) -> bool {
+        let item = masked(address, length);
+        let Kept { key, table, .. } = &self.0;
+        self.0.ledger().entries.contains_key(&item) || table.has_room(print_prefix(key, item))
+    }
+
+    /// Returns whether a prefix of the length is held, and how many lengths of its family are: each
+    /// costs a look-up of an address two lines of memory.
+    pub fn lengths_with(&self, address: IpAddr, length: u8) -> (bool, usize) {
+        let (address, length) = masked(address, length);
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        let table = &self.0.table;
+        let lengths = table.lengths(length_of(address, 0), length_of(address, bits));
+        (table.may_hold(length_of(address, length)), lengths.count())
     }
 
     /// Returns how many prefixes there are.

@@ -301,7 +301,9 @@ impl Dynamic {
         let changes: Vec<Change> = edits.iter().map(change).collect();
         let changed = self.change((&changes, by), || {
             let make = |handle: &DynamicHandle, (form, item): &(Form, Item)| match form {
-                Form::Add => handle.put(item, now, leaves) != sets::Added::Renewed,
+                Form::Add => {
+                    !matches!(handle.put(item, now, leaves), sets::Added::Renewed | sets::Added::NoRoom)
+                }
                 Form::Remove => handle.remove(item),
             };
             self.on_all(|handle| edits.iter().filter(|edit| make(handle, edit)).count())
