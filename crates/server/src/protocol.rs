@@ -138,14 +138,44 @@ pub fn carry_out(
         _ => None,
     };
     let told = told_of_rest(&request, &caller.name);
+    let is_dry_run = is_dry_run(&request);
     let outcome = try_carry_out(operator, request, caller, role);
     if let (Some(told), Ok(answer)) = (told, &outcome) {
         operator.tell_done(told, answer);
     }
-    if let Err(why) = &outcome {
+    if let Err(why) = &outcome
+        && (!is_dry_run || matches!(why, OperatorError::Forbidden(_)))
+    {
         audit(&refusal_shown(why, probed.as_deref()));
     }
     outcome
+}
+
+/// Returns whether a request is only checked: then it has no row but for whoever may not even ask.
+fn is_dry_run(request: &Request) -> bool {
+    match request {
+        Request::Ban(asked) => asked.is_dry_run,
+        Request::Unban(asked) => asked.is_dry_run,
+        Request::ConfigChange(change) => change.is_dry_run,
+        Request::OwnListChange(change) => change.is_dry_run,
+        _ => false,
+    }
+}
+
+/// Refuses a check to whoever may not have the same done, which the audit log has.
+///
+/// # Errors
+///
+/// They may not.
+pub(crate) fn may_check(
+    operator: &Operator,
+    caller: &Caller,
+    request: &Request,
+) -> Result<(), OperatorError> {
+    may(caller, request, needed(request)).inspect_err(|why| {
+        let (what, on) = audited(request);
+        operator.audit(&caller.name, (&what, &on), &refusal_shown(why, None));
+    })
 }
 
 /// Returns whether something is done even if the audit log cannot have it: what reads files that
@@ -202,7 +232,9 @@ pub fn own_list_put(
 ) -> Result<api::OwnListChanged, OperatorError> {
     own_list_allowed(operator, name, caller)?;
     let put = operator.own_list_put((name, Some(tag)), draft, is_dry_run, &caller.name);
-    if let Err(why) = &put {
+    if let Err(why) = &put
+        && !is_dry_run
+    {
         operator.audit(&caller.name, ("own-list-put", name), &format!("refused: {why}"));
     }
     put
@@ -252,7 +284,9 @@ pub fn restore(
         operator.audit_first(&caller.name, ("restore", &on))?;
     }
     operator.restore(draft, is_dry_run, &caller.name).inspect_err(|why| {
-        operator.audit(&caller.name, ("restore", &on), &format!("refused: {why}"));
+        if !is_dry_run {
+            operator.audit(&caller.name, ("restore", &on), &format!("refused: {why}"));
+        }
     })
 }
 
