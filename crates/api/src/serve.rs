@@ -148,8 +148,11 @@ impl Api {
                 let logs_in = request.method() == "POST" && path == LOG_IN;
                 let needs_proof = !is_page(&path) && path != HEALTH && !logs_in;
                 match self.welcome(&request, (*from, *is_tls), needs_proof) {
-                    Ok(visitor) => {
-                        visitor.iter().for_each(|_| proof.give());
+                    Ok(mut visitor) => {
+                        if let Some(visitor) = &mut visitor {
+                            proof.give();
+                            visitor.caller.from = Some(*from);
+                        }
                         visitor
                     }
                     // What it would have brought is not read.

@@ -1,5 +1,6 @@
 //! Who asks for something, and what they may.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use settings::overlay::{SettingPath, zone_names_file};
@@ -49,6 +50,8 @@ pub struct Caller {
     pub role: Role,
     /// What they may do it with.
     pub scope: Arc<Scope>,
+    /// Where they ask from, if that is over the network.
+    pub from: Option<IpAddr>,
 }
 
 /// What somebody may change; everything without any.

@@ -130,6 +130,15 @@ fn of_device(
     Ok(addresses.into_iter().map(at_address).collect())
 }
 
+/// Returns the addresses of this machine.
+///
+/// # Errors
+///
+/// The system does not say which they are.
+pub fn own_addresses() -> std::io::Result<Vec<IpAddr>> {
+    Ok(xdp::addresses()?.into_iter().map(|(address, _)| address).collect())
+}
+
 /// Returns the addresses of a device of this machine, with port 0.
 fn addresses_of(name: &str) -> Result<Vec<SocketAddr>, String> {
     let Some(index) = listen::interface_index(name) else {

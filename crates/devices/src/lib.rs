@@ -293,6 +293,11 @@ impl Devices {
         self.apply(&mut bans);
     }
 
+    /// Returns whether there are programs that drop the queries of who is banned.
+    pub fn have_programs(&self) -> bool {
+        !self.devices.is_empty()
+    }
+
     /// The same for those that are banned while the server runs. Called once a second.
     pub fn ban_live(&self, banned: Banned) {
         let mut bans = lock(&self.bans);

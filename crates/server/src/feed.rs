@@ -244,7 +244,7 @@ mod tests {
     use control::api::{LoginEvent, ZoneEvent};
 
     fn somebody(name: &str, role: Role) -> Caller {
-        Caller { name: name.to_owned(), role, scope: Arc::default() }
+        Caller { name: name.to_owned(), role, scope: Arc::default(), from: None }
     }
 
     fn zone(feed: &Feed, name: &str) {

@@ -49,7 +49,7 @@ impl SocketUsers {
             }
         };
         let name = sys::user_name(user).unwrap_or_else(|| format!("user {user}"));
-        Ok(Caller { name, role, scope: Arc::default() })
+        Ok(Caller { name, role, scope: Arc::default(), from: None })
     }
 }
 
@@ -413,8 +413,8 @@ fn try_carry_out(
         Request::SetEdit(change) => {
             return operator.set_edit(&change, &caller.name).map(|it| Response::SetChanged(it).into());
         }
-        Request::Ban(asked) => return operator.ban(&asked, &caller.name).map(ban_changed),
-        Request::Unban(asked) => return operator.unban(&asked, &caller.name).map(ban_changed),
+        Request::Ban(asked) => return operator.ban(&asked, caller).map(ban_changed),
+        Request::Unban(asked) => return operator.unban(&asked, caller).map(ban_changed),
         Request::OwnListChange(change) => {
             let changed = operator.own_list_change(&change, &caller.name)?;
             return Ok(Response::OwnListChanged(changed).into());

@@ -5,18 +5,45 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use sets::DynamicAddresses;
+use sets::{Added, DynamicAddresses};
 use wire::{HashKey, Prefix};
 
 /// Prefixes that may be banned so at a time.
 pub const LIVE_BANS_MAX: usize = 100_000;
+/// Lengths of prefixes of a family that may be banned at a time: a query reads two lines of memory
+/// for each.
+pub const BANNED_LENGTHS_MAX: usize = 32;
+
+/// Why a prefix cannot be banned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoRoom {
+    /// [`BANNED_LENGTHS_MAX`] other lengths of its family are banned.
+    Lengths,
+    /// The lines of the table that it would be in are full.
+    Lines,
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lengths => write!(
+                f,
+                "prefixes of {BANNED_LENGTHS_MAX} other lengths are banned, which is the most that may be at a time"
+            ),
+            Self::Lines => f.write_str("there is no room where it would be kept"),
+        }
+    }
+}
 
 /// Who is banned by the operator. All configurations share it; who keeps it knows how long.
 ///
 /// There is no table before the first ban. Then it takes 1.6 MiB, in lines of 64 octets: one line
-/// or two are read for each length of prefix that is banned.
+/// or two are read for each length of prefix that is banned, of the client's family.
 pub struct LiveBans {
+    /// All that a query reads while nobody is banned.
+    has_some: AtomicBool,
     key: HashKey,
     table: OnceLock<DynamicAddresses>,
 }
@@ -24,13 +51,13 @@ pub struct LiveBans {
 impl LiveBans {
     /// Returns an empty table; `key` is what addresses are hashed with.
     pub const fn new(key: HashKey) -> Self {
-        Self { key, table: OnceLock::new() }
+        Self { has_some: AtomicBool::new(false), key, table: OnceLock::new() }
     }
 
     /// Returns whether nobody is banned.
     #[inline(always)]
     pub fn are_none(&self) -> bool {
-        self.table.get().is_none_or(DynamicAddresses::is_empty)
+        !self.has_some.load(Ordering::Relaxed)
     }
 
     /// Returns whether an address is in a prefix that is banned.
@@ -39,12 +66,37 @@ impl LiveBans {
         self.table.get().is_some_and(|table| table.contains(address))
     }
 
-    /// Bans a prefix, at most [`LIVE_BANS_MAX`] of them; in effect for whatever is asked
-    /// afterwards.
+    /// Returns whether a prefix is banned or can be: [`LiveBans::add`] then finds room, as long as
+    /// no other is added before.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be.
     #[cold]
-    pub fn add(&self, prefix: Prefix) {
+    pub fn check_room(&self, prefix: Prefix) -> Result<(), NoRoom> {
+        let Some(table) = self.table.get() else { return Ok(()) };
+        match table.lengths_with(prefix.address(), prefix.bits()) {
+            (false, lengths) if lengths >= BANNED_LENGTHS_MAX => Err(NoRoom::Lengths),
+            _ if !table.fits(prefix.address(), prefix.bits()) => Err(NoRoom::Lines),
+            _ => Ok(()),
+        }
+    }
+
+    /// Bans a prefix, at most [`LIVE_BANS_MAX`] of them; in effect for whatever is asked
+    /// afterwards. One thread adds or removes at a time.
+    ///
+    /// # Errors
+    ///
+    /// There is no room for it: it is not banned.
+    #[cold]
+    pub fn add(&self, prefix: Prefix) -> Result<(), NoRoom> {
+        self.check_room(prefix)?;
         let table = self.table.get_or_init(|| DynamicAddresses::new(&self.key, LIVE_BANS_MAX, None));
-        table.add(prefix.address(), prefix.bits(), 0, None);
+        if table.add(prefix.address(), prefix.bits(), 0, None) == Added::NoRoom {
+            return Err(NoRoom::Lines);
+        }
+        self.has_some.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Bans a prefix no longer.
@@ -52,6 +104,7 @@ impl LiveBans {
     pub fn remove(&self, prefix: Prefix) {
         if let Some(table) = self.table.get() {
             table.remove(prefix.address(), prefix.bits());
+            self.has_some.store(!table.is_empty(), Ordering::Relaxed);
         }
     }
 }
@@ -73,14 +126,28 @@ mod tests {
         let holds = |address: &str| bans.contains(address.parse().expect("an address"));
         assert!(bans.are_none() && !holds("192.0.2.1"));
         bans.remove(prefix("192.0.2.0", 24));
-        bans.add(prefix("192.0.2.0", 24));
-        bans.add(prefix("192.0.2.7", 32));
-        bans.add(prefix("2001:db8::", 32));
+        for (address, bits) in [("192.0.2.0", 24), ("192.0.2.7", 32), ("2001:db8::", 32)] {
+            assert_eq!(bans.add(prefix(address, bits)), Ok(()));
+        }
         assert!(!bans.are_none() && holds("192.0.2.1") && holds("::ffff:192.0.2.1") && holds("2001:db8::1"));
         bans.remove(prefix("192.0.2.0", 24));
         assert!(holds("192.0.2.7") && !holds("192.0.2.1"));
         bans.remove(prefix("192.0.2.7", 32));
         bans.remove(prefix("2001:db8::", 32));
         assert!(bans.are_none() && !holds("192.0.2.7"));
+    }
+
+    #[test]
+    fn few_lengths_are_banned_at_a_time() {
+        let bans = LiveBans::new(HashKey::new([3, 4]));
+        let prefix = |bits| Prefix::new("2001:db8::".parse().expect("an address"), bits);
+        for bits in 64..96 {
+            assert_eq!(bans.add(prefix(bits)), Ok(()), "{bits}");
+        }
+        assert_eq!(bans.add(prefix(128)), Err(NoRoom::Lengths));
+        assert!(bans.add(prefix(64)).is_ok() && bans.check_room(prefix(95)).is_ok());
+        assert!(bans.add(Prefix::new("192.0.2.0".parse().expect("an address"), 24)).is_ok());
+        bans.remove(prefix(70));
+        assert_eq!(bans.add(prefix(128)), Ok(()));
     }
 }

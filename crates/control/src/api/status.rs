@@ -74,7 +74,8 @@ pub struct Health {
     /// What is wrong: `ending` (the server is about to end), `worker` (a thread that answers has
     /// ended), `settings` (the file and the changes do not go together: what ran last is in use),
     /// `reload` (the last reload was refused), `store` (changes cannot be kept), `audit` (the audit
-    /// log cannot be written), `listener` (the API could not be opened at an address).
+    /// log cannot be written), `bans` (a ban of the store is not in effect), `listener` (the API
+    /// could not be opened at an address).
     pub troubles: Vec<String>,
 }
 

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::ops::Bound;
 use std::sync::Arc;
 
-use authority::{Ban, plain, spared};
+use authority::{Ban, Spared, overlap, plain, spared, too_wide};
 use control::api::{self, BanSource};
+use control::{Caller, Role};
 use engine::gate::bans::RateBans;
 use engine::gate::rate::RateTable;
-use tracing::info;
+use tracing::{info, warn};
 use wire::Prefix;
 
 use super::when::rfc3339;
@@ -92,14 +94,23 @@ impl Operator {
             info!(%prefix, "not banned any more");
         }
         *known = for_rate.keys().copied().collect();
+        if !self.components.devices.have_programs() {
+            return Banned::default();
+        }
         let from_set = bans.set.iter().flat_map(|(_, set)| set.list()).map(|(prefix, _)| prefix);
-        let by_operators = self.bans.list(unix_seconds()).into_iter().map(|ban| prefixes(&ban.prefix));
+        let by_operators = self.bans.prefixes(unix_seconds());
         // Those without a limit are not banned with their neighbours.
         let exempt = match known.is_empty() {
             true => Vec::new(),
             false => bans.exempt.iter().map(prefixes).collect(),
         };
-        Banned { prefixes: from_set.chain(by_operators).chain(known.iter().map(prefixes)).collect(), exempt }
+        Banned {
+            prefixes: from_set
+                .chain(by_operators.iter().map(prefixes))
+                .chain(known.iter().map(prefixes))
+                .collect(),
+            exempt,
+        }
     }
 
     /// Tells how many prefixes are banned, what became of bans, and how many seconds are left of
@@ -112,7 +123,7 @@ impl Operator {
         let counts = bans.rate.as_ref().map(|rate| rate.counts()).unwrap_or_default();
         let numbers = [
             ("configured", bans.configured.len() as u64),
-            ("operator", self.bans.count() as u64),
+            ("operator", self.bans.count(unix_seconds()) as u64),
             ("set", of_set),
             ("rate", for_rate.len() as u64),
             ("rate-begun", counts.begun),
@@ -129,49 +140,52 @@ impl Operator {
 }
 
 impl Operator {
-    /// Returns the bans that there are, by prefix.
-    fn all_bans(&self) -> Result<BTreeMap<(Prefix, BanSource), api::Ban>, OperatorError> {
-        if let Some(why) = self.bans.trouble() {
-            return Err(OperatorError::NotKnown(why.to_owned()));
-        }
+    /// Returns at most `count` bans that are meant, by prefix; `own` are those of operators.
+    fn shown_bans(
+        &self,
+        own: Vec<Ban>,
+        count: usize,
+        is_meant: impl Fn(Prefix, BanSource) -> bool,
+    ) -> BTreeMap<(Prefix, BanSource), api::Ban> {
         let bans = lock(&self.view).bans.clone();
         let (now, now_ms) = (unix_seconds(), self.facts.clock.since_start().as_millis() as u64);
-        let shown = |prefix: Prefix, source: BanSource, until: Option<u64>| api::Ban {
-            id: format!("{prefix},{}", source.word()),
-            prefix: prefix.to_string(),
-            source,
-            until: until.map(rfc3339),
-            ends_in_s: until.map(|until| until.saturating_sub(now)),
-            ..api::Ban::default()
-        };
         let mut all = BTreeMap::new();
+        let mut show = |prefix: Prefix, source: BanSource, until: Option<u64>, more: api::Ban| {
+            let is_beyond =
+                all.len() >= count && all.last_key_value().is_none_or(|(last, _)| *last < (prefix, source));
+            if is_beyond || !is_meant(prefix, source) {
+                return;
+            }
+            all.insert((prefix, source), shown(prefix, (source, until), now, more));
+            if all.len() > count {
+                all.pop_last();
+            }
+        };
         for prefix in bans.configured.iter() {
-            let source = BanSource::Configuration;
-            all.insert((*prefix, source), shown(*prefix, source, None));
+            show(*prefix, BanSource::Configuration, None, api::Ban::default());
         }
         if let Some((name, set)) = &bans.set {
             for ((address, bits), leaves) in set.list() {
-                let (prefix, source) = (Prefix::new(address, bits), BanSource::Set);
-                let set = Some(name.clone());
-                all.insert((prefix, source), api::Ban { set, ..shown(prefix, source, leaves) });
+                let more = api::Ban { set: Some(name.clone()), ..api::Ban::default() };
+                show(Prefix::new(address, bits), BanSource::Set, leaves, more);
             }
         }
         for (prefix, end_ms) in bans.for_rate(now_ms) {
-            let (source, left_s) = (BanSource::RateLimit, end_ms.saturating_sub(now_ms).div_ceil(1000));
-            all.insert((prefix, source), shown(prefix, source, Some(now + left_s)));
+            let left_s = end_ms.saturating_sub(now_ms).div_ceil(1000);
+            show(prefix, BanSource::RateLimit, Some(now + left_s), api::Ban::default());
         }
-        for ban in self.bans.list(now) {
-            let source = BanSource::Operator;
-            let own = api::Ban {
-                by: Some(ban.by),
-                at: Some(rfc3339(ban.at)),
-                why: Some(ban.why).filter(|why| !why.is_empty()),
-                revision: Some(ban.revision),
-                ..shown(ban.prefix, source, ban.until)
-            };
-            all.insert((ban.prefix, source), own);
+        for ban in own {
+            let (prefix, until) = (ban.prefix, ban.until);
+            show(prefix, BanSource::Operator, until, of_operator(ban));
         }
-        Ok(all)
+        all
+    }
+
+    fn known_bans(&self) -> Result<&authority::Bans, OperatorError> {
+        match self.bans.unread() {
+            Some(why) => Err(OperatorError::NotKnown(why.to_owned())),
+            None => Ok(&self.bans),
+        }
     }
 
     /// Says who is banned, by prefix: those that hold for an address or a prefix, or a part of all.
@@ -180,23 +194,30 @@ impl Operator {
     ///
     /// A prefix or an `after` is none, or it is not known who is banned.
     pub fn ban_list(&self, of: &api::BansOf) -> Result<Vec<api::Ban>, OperatorError> {
-        let all = self.all_bans()?;
+        let (known, now) = (self.known_bans()?, unix_seconds());
         let after = of.after.as_deref().map(|after| {
             ban_key(after).ok_or_else(|| OperatorError::Argument(format!("\"{after}\" is no id of a ban")))
         });
         let (after, wanted) = (after.transpose()?, of.prefix.as_deref().map(prefix).transpose()?);
         let count = of.count.unwrap_or(BANS_SHOWN).min(BANS_SHOWN_MAX) as usize;
-        let is_meant = |(prefix, _): &(Prefix, BanSource)| {
-            wanted.is_none_or(|wanted| prefix.bits() <= wanted.bits() && prefix.contains(wanted.address()))
+        let is_after = |key: (Prefix, BanSource)| after.is_none_or(|after| key > after);
+        let own = match (wanted, after) {
+            (Some(wanted), _) => known.of(wanted, now),
+            (None, Some((after, BanSource::Operator))) => known.list(Bound::Excluded(after), count, now),
+            (None, Some((after, _))) => known.list(Bound::Included(after), count, now),
+            (None, None) => known.list(Bound::Unbounded, count, now),
         };
-        let rest = all.into_iter().filter(|(key, _)| after.is_none_or(|after| *key > after) && is_meant(key));
-        Ok(rest.take(count).map(|(_, ban)| ban).collect())
+        let is_meant = |prefix: Prefix, source: BanSource| {
+            is_after((prefix, source)) && wanted.is_none_or(|wanted| holds_for(prefix, wanted))
+        };
+        Ok(self.shown_bans(own, count, is_meant).into_values().collect())
     }
 
     /// Returns the bans of a prefix itself.
     fn bans_of(&self, prefix: Prefix) -> Result<Vec<api::Ban>, OperatorError> {
-        let all = self.all_bans()?;
-        Ok(all.into_iter().filter(|((of, _), _)| *of == prefix).map(|(_, ban)| ban).collect())
+        let own = self.known_bans()?.of_itself(prefix, unix_seconds());
+        let all = self.shown_bans(own.into_iter().collect(), usize::MAX, |of, _| of == prefix);
+        Ok(all.into_values().collect())
     }
 
     /// Returns what the bans of a prefix itself are known by.
@@ -208,12 +229,45 @@ impl Operator {
         Ok(api::Ban::tag(&self.bans_of(prefix(text)?)?))
     }
 
+    /// Refuses to ban whom nobody bans, and whom this caller does not.
+    fn check_ban(&self, prefix: Prefix, caller: &Caller) -> Result<(), OperatorError> {
+        let is_by_admin = caller.role >= Role::Admin;
+        if let Some(why) = too_wide(prefix, is_by_admin) {
+            return Err(match too_wide(prefix, true) {
+                Some(why) => OperatorError::Refused(why),
+                None => OperatorError::Forbidden(why),
+            });
+        }
+        let exempt = Arc::clone(&lock(&self.view).bans.exempt);
+        let what = "the addresses of this machine cannot be read";
+        let mut own =
+            devices::interfaces::own_addresses().map_err(|error| OperatorError::Io { what, error })?;
+        own.extend(self.facts.addresses.iter().map(|at| at.ip()).filter(|ip| !ip.is_unspecified()));
+        match spared(prefix, Spared { exempt: &exempt, own: &own, caller: caller.from }) {
+            Some(why) => Err(OperatorError::Refused(why)),
+            None => self.check_ban_is_theirs(prefix, caller),
+        }
+    }
+
+    /// Refuses helpers to change what somebody else than a helper has banned.
+    fn check_ban_is_theirs(&self, prefix: Prefix, caller: &Caller) -> Result<(), OperatorError> {
+        let other = self.bans.of_itself(prefix, unix_seconds()).filter(|ban| !ban.is_by_helper);
+        match other.filter(|_| caller.role <= Role::Helper) {
+            Some(ban) => Err(OperatorError::Forbidden(format!(
+                "{} has banned {prefix}, and helpers change bans of helpers alone",
+                ban.by
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Bans a prefix, from now on and after a restart.
     ///
     /// # Errors
     ///
-    /// It is none, it is one that is not banned, there are too many, or it cannot be kept.
-    pub fn ban(&self, asked: &api::BanAdd, by: &str) -> Result<api::BanChanged, OperatorError> {
+    /// It is none, it is one that is not banned or not by this caller, there are too many, or it
+    /// cannot be kept.
+    pub fn ban(&self, asked: &api::BanAdd, caller: &Caller) -> Result<api::BanChanged, OperatorError> {
         let prefix = prefix(&asked.prefix)?;
         let why = asked.why.as_deref().unwrap_or("").trim();
         let (at, seconds) = (unix_seconds(), asked.for_s);
@@ -227,67 +281,94 @@ impl Operator {
             return Err(OperatorError::Argument(message));
         }
         let _changing = lock(&self.changing.members);
-        if let Some(why) = self.bans.trouble() {
-            return Err(OperatorError::NotKnown(why.to_owned()));
-        }
-        let exempt = Arc::clone(&lock(&self.view).bans.exempt);
-        if let Some(why) = spared(prefix, &exempt) {
-            return Err(OperatorError::Refused(why));
-        }
+        let known = self.known_bans()?;
+        self.check_ban(prefix, caller)?;
+        let (by, is_by_helper) = (caller.name.clone(), caller.role <= Role::Helper);
         let until = seconds.map(|seconds| at.saturating_add(seconds));
-        let wanted = Ban { prefix, by: by.to_owned(), at, why: why.to_owned(), until, revision: 0 };
+        let wanted = Ban { prefix, by, is_by_helper, at, why: why.to_owned(), until, revision: 0 };
         let is_dry_run = asked.is_dry_run;
         if !is_dry_run {
-            self.bans
+            let (_, is_new) = known
                 .ban(self.changing.authority(), wanted)
                 .map_err(|refusal| OperatorError::not_kept(&refusal))?;
-            info!(%prefix, by, "banned");
-            return Ok(api::BanChanged { changed: 1, bans: self.bans_of(prefix)?, is_dry_run });
+            if is_new {
+                info!(%prefix, by = caller.name, "banned");
+            }
+            return Ok(api::BanChanged { changed: is_new.into(), bans: self.bans_of(prefix)?, is_dry_run });
         }
-        self.bans.check_room(prefix).map_err(|refusal| OperatorError::not_kept(&refusal))?;
-        Ok(api::BanChanged { changed: 1, bans: self.bans_of(prefix)?, is_dry_run })
+        let same = known.check(&wanted).map_err(|refusal| OperatorError::not_kept(&refusal))?;
+        let changed = u64::from(same.is_none());
+        let mut bans = self.bans_of(prefix)?;
+        bans.retain(|ban| ban.source != BanSource::Operator);
+        let would = same.unwrap_or(wanted);
+        let more = api::Ban { revision: Some(would.revision).filter(|it| *it > 0), ..of_operator(would) };
+        bans.push(shown(prefix, (BanSource::Operator, until), at, more));
+        Ok(api::BanChanged { changed, bans, is_dry_run })
     }
 
     /// Bans a prefix no longer: what operators have banned, and what the rate limit has within it.
     ///
     /// # Errors
     ///
-    /// Neither of them bans it, its bans are others than those it is asked for, or it cannot be
-    /// kept.
-    pub fn unban(&self, asked: &api::BanRemove, by: &str) -> Result<api::BanChanged, OperatorError> {
-        let prefix = prefix(&asked.prefix)?;
+    /// Neither of them bans it, it is not this caller's to end, its bans are others than those it
+    /// is asked for, or it cannot be kept.
+    pub fn unban(&self, asked: &api::BanRemove, caller: &Caller) -> Result<api::BanChanged, OperatorError> {
+        let (prefix, by) = (prefix(&asked.prefix)?, caller.name.as_str());
         let _changing = lock(&self.changing.members);
-        let all = self.all_bans()?;
+        let own = self.known_bans()?.of(prefix, unix_seconds());
+        let is_within = |of: Prefix, source: BanSource| {
+            source == BanSource::RateLimit && of.bits() >= prefix.bits() && prefix.contains(of.address())
+        };
+        let all =
+            self.shown_bans(own, usize::MAX, |of, source| holds_for(of, prefix) || is_within(of, source));
         let tag = api::Ban::tag(all.iter().filter(|((of, _), _)| *of == prefix).map(|(_, ban)| ban));
         if asked.tag.as_deref().is_some_and(|known| known != "*" && known != tag) {
             return Err(OperatorError::Conflict(format!("the bans of {prefix} are others by now")));
         }
-        let is_within = |of: &Prefix| of.bits() >= prefix.bits() && prefix.contains(of.address());
-        let is_meant = |(of, source): &(Prefix, BanSource)| match source {
-            BanSource::Operator => *of == prefix,
-            BanSource::RateLimit => is_within(of),
-            BanSource::Configuration | BanSource::Set => false,
+        let is_meant = |(of, source): &(Prefix, BanSource)| {
+            is_within(*of, *source) || (*source == BanSource::Operator && *of == prefix)
         };
         let changed = all.keys().filter(|key| is_meant(key)).count() as u64;
         if changed == 0 {
             return Err(not_ours(prefix, &all));
         }
+        self.check_ban_is_theirs(prefix, caller)?;
         let is_dry_run = asked.is_dry_run;
         if is_dry_run {
             let left = all.into_iter().filter(|(key, _)| key.0 == prefix && !is_meant(key));
             return Ok(api::BanChanged { changed, bans: left.map(|(_, ban)| ban).collect(), is_dry_run });
         }
-        let unbanned = self.bans.unban(self.changing.authority(), prefix, (by, unix_seconds()));
-        let kept = unbanned.map_err(|refusal| OperatorError::not_kept(&refusal))?;
-        let rate = lock(&self.view).bans.rate.clone();
-        let ended =
-            rate.map_or(0, |rate| rate.end(prefix, self.facts.clock.since_start().as_millis() as u64));
-        if kept.is_none() && ended > 0 {
-            // It is no change of the store, whose row says who made it.
-            self.audit(by, ("unban", &prefix.to_string()), "done");
+        let of_rate = all.keys().filter(|(_, source)| *source == BanSource::RateLimit).count();
+        let why = match all.contains_key(&(prefix, BanSource::Operator)) {
+            true if of_rate > 0 => format!("with {of_rate} by the rate limit"),
+            true => String::new(),
+            false => {
+                // It is no change of the store, whose row says who made it.
+                self.audit_first(by, ("unban", &format!("{prefix}: {of_rate} by the rate limit")))?;
+                String::new()
+            }
+        };
+        let change = store::Change { by: by.to_owned(), why, at: unix_seconds(), ..store::Change::default() };
+        let unbanned = self.bans.unban(self.changing.authority(), prefix, change);
+        unbanned.map_err(|refusal| OperatorError::not_kept(&refusal))?;
+        if let Some(rate) = lock(&self.view).bans.rate.clone() {
+            rate.end(prefix, self.facts.clock.since_start().as_millis() as u64);
         }
         info!(%prefix, by, "not banned any more");
         Ok(api::BanChanged { changed, bans: self.bans_of(prefix)?, is_dry_run })
+    }
+
+    /// Logs which prefixes stay banned although clients in them have no rate limit any more.
+    pub(super) fn warn_of_bans(&self, exempt_before: &[Prefix], exempt: &[Prefix]) {
+        let new: Vec<&Prefix> = exempt.iter().filter(|it| !exempt_before.contains(it)).collect();
+        if new.is_empty() {
+            return;
+        }
+        for prefix in self.bans.prefixes(unix_seconds()) {
+            if let Some(exempt) = new.iter().find(|exempt| overlap(prefix, ***exempt)) {
+                warn!(%prefix, %exempt, "stays banned by an operator, although limits.rate.exempt has it");
+            }
+        }
     }
 
     /// Returns whether the time of a ban is over; it waits for nobody.
@@ -309,6 +390,35 @@ impl Operator {
         let prefix = prefix(text).ok()?.to_string();
         self.last_step(&[(authority::BANS, Some(prefix.as_str()))])
     }
+}
+
+/// Returns a ban as it is shown; `more` says what there is to say beside its prefix and time.
+fn shown(prefix: Prefix, of: (BanSource, Option<u64>), now: u64, more: api::Ban) -> api::Ban {
+    let (source, until) = of;
+    api::Ban {
+        id: format!("{prefix},{}", source.word()),
+        prefix: prefix.to_string(),
+        source,
+        until: until.map(rfc3339),
+        ends_in_s: until.map(|until| until.saturating_sub(now)),
+        ..more
+    }
+}
+
+/// Returns what there is to say of a ban by an operator.
+fn of_operator(ban: Ban) -> api::Ban {
+    api::Ban {
+        by: Some(ban.by),
+        at: Some(rfc3339(ban.at)),
+        why: Some(ban.why).filter(|why| !why.is_empty()),
+        revision: Some(ban.revision),
+        ..api::Ban::default()
+    }
+}
+
+/// Returns whether a ban of `banned` holds for all of a prefix.
+fn holds_for(banned: Prefix, prefix: Prefix) -> bool {
+    banned.bits() <= prefix.bits() && banned.contains(prefix.address())
 }
 
 /// Reads an address or a prefix that clients are compared with.

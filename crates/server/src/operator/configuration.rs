@@ -45,9 +45,11 @@ impl Operator {
         let mut view = lock(&self.view);
         let outcome = match outcome {
             Ok((warnings, watched)) => {
+                let exempt_before = Arc::clone(&view.bans.exempt);
                 view.show(&current);
                 view.show_settings(&current.loaded.settings);
                 view.watched = watched;
+                self.warn_of_bans(&exempt_before, &view.bans.exempt);
                 report(&warnings);
                 let changed = settings::diff(&self.facts.startup, &current.loaded.settings.startup);
                 let needs_restart: Vec<String> = changed.into_iter().map(|setting| setting.path).collect();

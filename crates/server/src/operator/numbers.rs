@@ -84,7 +84,8 @@ impl Operator {
             ("worker", lacks_worker),
             ("settings", !changes.wrong.is_empty()),
             ("reload", lock(&self.view).is_last_reload_refused),
-            ("store", changes.trouble.is_some()),
+            ("store", self.changing.authority().standing().trouble.is_some()),
+            ("bans", self.bans.trouble().is_some()),
             ("audit", self.is_audit_failing.load(Ordering::Relaxed)),
             ("listener", !lock(&self.missing_listeners).is_empty()),
         ];

@@ -141,9 +141,11 @@ impl Runner for Running<'_> {
             NotCarriedOut::NotKept(error) => Refusal::Store(error),
         })?;
         let mut view = lock(&self.operator.view);
+        let exempt_before = Arc::clone(&view.bans.exempt);
         view.show(self.current);
         view.show_settings(&self.current.loaded.settings);
         view.watched = watched;
+        self.operator.warn_of_bans(&exempt_before, &view.bans.exempt);
         Ok(())
     }
 }
@@ -512,7 +514,7 @@ impl Operator {
             ("refused", standing.counts.refused),
             ("not-kept", standing.counts.not_kept),
             ("compiled", standing.counts.compiled),
-            ("store-failed", u64::from(standing.trouble.is_some())),
+            ("store-failed", u64::from(standing.trouble.is_some() || self.bans.trouble().is_some())),
             ("pair-wrong", u64::from(self.changing.is_pair_wrong())),
         ];
         stats.insert("changes".to_owned(), numbers.map(|(name, value)| (name.to_owned(), value)).into());
@@ -526,7 +528,7 @@ impl Operator {
             revision: standing.revision,
             settings: standing.changed as u64,
             last_by: authority.newest_change().map(|kept| kept.by),
-            trouble: standing.trouble,
+            trouble: standing.trouble.or_else(|| self.bans.trouble().map(str::to_owned)),
             wrong: lock(&self.changing.wrong)
                 .as_ref()
                 .map(|wrong| wrong.diagnostics.iter().map(Diagnostic::line).collect())

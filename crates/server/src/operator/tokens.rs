@@ -182,7 +182,7 @@ impl Operator {
         let used = known.used.swap(now, Ordering::Relaxed);
         let is_login = now.saturating_sub(used) >= LOGIN_AFTER_S;
         let name = format!("token {}", known.name);
-        Some((Caller { name, role: known.role, scope: Arc::clone(&known.scope) }, is_login))
+        Some((Caller { name, role: known.role, scope: Arc::clone(&known.scope), from: None }, is_login))
     }
 
     /// Returns the role that a token gives, by its digest; `None` if it is none any more.

@@ -99,8 +99,13 @@ fn a_ban_counts_for_each_query_sent_afterwards_and_survives_a_kill() {
 #[test]
 fn a_ban_outlives_reloads_and_ends_when_its_time_is_over() {
     let (_stub, server) = start("");
-    let output = server.command(&["ban", "198.51.100.7", "--for", "1s", "--why", "a test"]);
-    assert!(output.status.success(), "{}", text(&output));
+    let ban_for = |time: &str| {
+        let output = server.command(&["ban", "198.51.100.7", "--for", time, "--why", "a test"]);
+        assert!(output.status.success(), "{}", text(&output));
+    };
+    ban_for("1h");
+    expect(&server, CLIENT, false);
+    ban_for("1s");
     let lasting = server.command(&["ban", "2001:db8::/32"]);
     assert!(lasting.status.success(), "{}", text(&lasting));
     eventually("the ban has ended", || are_answered(&server, CLIENT).into_iter().all(|it| it));
@@ -131,8 +136,8 @@ fn who_is_not_banned_is_told_why() {
     let (_stub, server) = start(more);
     for (body, status, why) in [
         ("{\"prefix\": \"127.0.0.1\"}", 409, "this machine"),
-        ("{\"prefix\": \"0.0.0.0/0\"}", 409, "this machine"),
-        ("{\"prefix\": \"::/0\"}", 409, "this machine"),
+        ("{\"prefix\": \"0.0.0.0/0\"}", 409, "too wide"),
+        ("{\"prefix\": \"::/0\"}", 409, "too wide"),
         ("{\"prefix\": \"198.51.102.9\"}", 409, "limits.rate.exempt"),
         ("{\"prefix\": \"198.51.0.0/16\"}", 409, "limits.rate.exempt"),
         ("{\"prefix\": \"198.51.100.0/33\"}", 400, "prefix length"),
@@ -191,6 +196,67 @@ fn a_ban_by_the_rate_limit_is_listed_and_ended() {
     assert!(ended.status == 200 && ended.json().contains("\"changed\": 1"), "{ended:?}");
     assert!(!get(&server, "/bans").json().contains("rate-limit"));
     assert!(rows(&server).contains("unban"), "{}", rows(&server));
+}
+
+#[test]
+fn a_ban_that_ends_while_the_server_is_killed_has_ended() {
+    let (stub, server) = start("");
+    assert_eq!(ban(&server, "{\"prefix\": \"198.51.100.7\", \"for-s\": 1}").status, 200);
+    server.signal("KILL");
+    let (_, _, directory) = server.stop_by("KILL");
+    let server = Server::start_in(directory, &yaml(&stub, ""));
+    eventually("the ban has ended", || are_answered(&server, CLIENT).into_iter().all(|it| it));
+    eventually("that it has ended is on disk", || rows(&server).contains("its time is over"));
+}
+
+#[test]
+fn a_ban_that_is_only_checked_is_shown_as_it_would_be() {
+    let (_stub, server) = start("");
+    let check = |body: &str| ask(&server, "POST", "/bans?dry-run", &[JSON], body);
+    let body = "{\"prefix\": \"198.51.100.0/24\", \"why\": \"noise\", \"for-s\": 600}";
+    let would = check(body).json();
+    for part in ["\"changed\": 1", "\"prefix\": \"198.51.100.0/24\"", "\"why\": \"noise\"", "\"until\": \""] {
+        assert!(would.contains(part), "{part}: {would}");
+    }
+    assert_eq!(get(&server, "/bans/198.51.100.0%2F24").status, 404);
+    expect(&server, CLIENT, true);
+    let forever = "{\"prefix\": \"198.51.100.0/24\", \"why\": \"noise\"}";
+    assert!(ban(&server, forever).json().contains("\"changed\": 1"));
+    let before = rows(&server);
+    assert!(check(forever).json().contains("\"changed\": 0"));
+    assert!(check("{\"prefix\": \"0.0.0.0/1\"}").status == 409);
+    let same = ban(&server, forever);
+    assert!(same.status == 200 && same.json().contains("\"changed\": 0"), "{same:?}");
+    assert_eq!(rows(&server), before, "neither a check nor the same ban has a row");
+}
+
+#[test]
+fn a_helper_bans_few_and_leaves_bans_of_others() {
+    let (server, at, _stub) = start_network("");
+    let who = shown(&token(&server, "help", &["--role", "helper"]));
+    let operator = shown(&token(&server, "operate", &["--role", "operator"]));
+    let ban = |who: &str, prefix: &str| {
+        let body = format!("{{\"prefix\": \"{prefix}\"}}");
+        curl(at, "/api/v1/bans", &["--header", who, "--header", JSON, "--data", &body])
+    };
+    let unban = |who: &str| curl(at, "/api/v1/bans/198.51.100.7", &["--request", "DELETE", "--header", who]);
+    for prefix in ["198.51.100.0/23", "10.0.0.0/8", "2001:db8::/47"] {
+        for who in [&who, &operator] {
+            let (status, body) = ban(who, prefix);
+            assert!(status == 403 && body.contains("admin"), "{prefix}: {status} {body}");
+        }
+    }
+    for prefix in ["128.0.0.0/1", "2000::/3"] {
+        let output = server.command(&["ban", prefix]);
+        assert!(!output.status.success() && text(&output).contains("too wide"), "{}", text(&output));
+    }
+    assert!(server.command(&["ban", "198.0.0.0/8"]).status.success(), "an admin may");
+    assert_eq!(ban(&who, "198.51.100.7").0, 200);
+    assert_eq!(unban(&who).0, 200, "of a helper");
+    assert!(server.command(&["ban", "198.51.100.7", "--why", "noise"]).status.success());
+    assert_eq!((ban(&who, "198.51.100.7").0, unban(&who).0), (403, 403));
+    assert!(text(&server.command(&["bans"])).contains("noise"));
+    assert_eq!(unban(&operator).0, 200);
 }
 
 #[test]

@@ -336,7 +336,7 @@ impl Operator {
     pub fn session(&self, secret: &str) -> Option<(Caller, bool)> {
         let (kept, is_due) = lock(&self.accounts.sessions).shown(secret, unix_seconds())?;
         let role = self.role_in(&kept)?;
-        Some((Caller { name: called(&kept.user), role, scope: Arc::default() }, is_due))
+        Some((Caller { name: called(&kept.user), role, scope: Arc::default(), from: None }, is_due))
     }
 
     /// Returns the role that a session gives.
