@@ -13,6 +13,7 @@ use rustls::ServerConfig;
 use server::{Operator, WorkerNumbers};
 use settings::{ControlPlace, UnboundChannel};
 
+use crate::audit::{Flushes, write_counted};
 use crate::lists::Lists;
 use crate::tls;
 
@@ -173,6 +174,8 @@ pub(crate) struct Context {
     pub(crate) word: &'static str,
     /// Lists that clients send.
     pub(crate) lists: Lists,
+    /// Commands that forgot something, of which the audit log has no row yet.
+    pub(crate) flushes: Flushes,
     /// What was counted when somebody last began from zero.
     pub(crate) zero: Mutex<Zero>,
     /// The number that `verbosity` was given, and the revision of the configuration then: the next
@@ -204,5 +207,11 @@ impl Context {
     pub(crate) fn set_verbosity(&self, number: u32) {
         let noted = Some((number, self.operator.revision()));
         *self.verbosity.lock().unwrap_or_else(PoisonError::into_inner) = noted;
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        write_counted(self);
     }
 }

@@ -10,13 +10,16 @@ mod statistics;
 mod zones;
 
 use std::fmt;
+use std::sync::Arc;
 
 use ::server::OperatorError;
 use unbound::Facts;
 use wire::NameBuf;
 
+use crate::audit;
 use crate::channel::Context;
-use crate::lines::{Gone, Input, Output};
+use crate::lines::{Broken, Gone, Input, Output};
+use crate::lists::NoRoom;
 
 pub(crate) use statistics::log_statistics;
 
@@ -36,6 +39,8 @@ pub(crate) enum Failure {
     Error(String),
     /// What the client hears, without that word: the other program says it so.
     Said(String),
+    /// There is no room for more of the list.
+    NoRoom(NoRoom),
     /// The client is gone.
     Gone,
 }
@@ -43,6 +48,15 @@ pub(crate) enum Failure {
 impl From<Gone> for Failure {
     fn from(_: Gone) -> Self {
         Self::Gone
+    }
+}
+
+impl From<Broken> for Failure {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Gone => Self::Gone,
+            Broken::NoRoom(why) => Self::NoRoom(why),
+        }
     }
 }
 
@@ -55,6 +69,7 @@ impl From<OperatorError> for Failure {
 /// What a command works with.
 pub(crate) struct Call<'a> {
     pub(crate) context: &'a Context,
+    pub(crate) name: &'static str,
     /// What stands behind its name.
     pub(crate) argument: &'a str,
     pub(crate) input: &'a mut Input,
@@ -180,7 +195,7 @@ pub(crate) fn end_of_input(line: &str) -> Option<InputEnd> {
 /// The client is gone.
 pub(crate) fn carry_out(
     line: &str,
-    context: &Context,
+    context: &Arc<Context>,
     input: &mut Input,
     output: &mut Output,
 ) -> Result<(), Gone> {
@@ -188,23 +203,25 @@ pub(crate) fn carry_out(
         Some((row, argument)) => {
             // Without anything behind it, this one is a look.
             let is_look = row.name == "forward" && argument.is_empty();
-            let audit = |outcome: &str| {
-                if row.changes && !is_look {
-                    let words = (row.name, audited(row.name, argument));
-                    context.operator.audit_from("unbound-control", words, outcome);
-                }
-            };
             let is_last = row.name == "stop";
+            let mut call = Call { context, name: row.name, argument, input, output };
             if is_last {
-                audit("accepted");
+                audit::write_counted(context);
+                call.audit("accepted");
             }
-            let mut call = Call { context, argument, input, output };
             let outcome = (row.carry_out)(&mut call);
-            match &outcome {
-                _ if is_last => {}
-                Ok(()) => audit("done"),
-                Err(Failure::Error(why) | Failure::Said(why)) => audit(&format!("refused: {why}")),
-                Err(Failure::Gone) => audit("the client is gone"),
+            if row.changes && !is_last && !is_look {
+                let text = match &outcome {
+                    Ok(()) => "done".to_owned(),
+                    Err(Failure::Error(why) | Failure::Said(why)) => format!("refused: {why}"),
+                    Err(Failure::NoRoom(why)) => format!("refused: {}", why.text()),
+                    Err(Failure::Gone) => "the client is gone".to_owned(),
+                };
+                if audit::is_flush(row.name) {
+                    audit::flushed(context, (row.name, argument), &text);
+                } else {
+                    call.audit(&text);
+                }
             }
             outcome
         }
@@ -214,20 +231,24 @@ pub(crate) fn carry_out(
         Ok(()) => Ok(()),
         Err(Failure::Error(why)) => output.line(format_args!("error {why}")),
         Err(Failure::Said(text)) => output.line(text),
+        Err(Failure::NoRoom(why)) => output.line(format_args!("error {}", why.text())),
         Err(Failure::Gone) => Err(Gone),
     }
 }
 
-/// Returns what the audit log has of what stands behind the name of a command: no secret.
-fn audited<'a>(name: &str, argument: &'a str) -> &'a str {
-    match name {
-        "add_cookie_secret" => "",
-        "set_option" => argument.split(':').next().unwrap_or_default(),
-        _ => argument,
-    }
-}
-
 impl Call<'_> {
+    /// Writes a row of the audit log; with what was read so far, if a list follows the command.
+    pub(crate) fn audit(&self, outcome: &str) {
+        let on = audit::argument(self.name, self.argument);
+        match end_of_input(self.name) {
+            Some(_) => {
+                let on = format!("{on} {}", self.input.summary());
+                audit::write(self.context, (self.name, on.trim_start()), outcome);
+            }
+            None => audit::write(self.context, (self.name, on), outcome),
+        }
+    }
+
     /// Says that it is done.
     pub(crate) fn ok(&mut self) -> Outcome {
         Ok(self.output.line("ok")?)

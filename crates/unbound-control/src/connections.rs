@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
+use crate::audit::Flushes;
 use crate::channel::{Channel, Context, Hooks, Listener, Zero};
 use crate::lists::Lists;
 use crate::{commands, session};
@@ -58,6 +59,7 @@ pub async fn serve(channel: &Channel, operator: Arc<Operator>, hooks: Hooks) -> 
         hooks,
         word: channel.word(),
         lists: Lists::default(),
+        flushes: Flushes::default(),
         zero: Mutex::new(Zero::default()),
         verbosity: Mutex::new(None),
     });

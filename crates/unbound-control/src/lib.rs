@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod audit;
 mod channel;
 mod commands;
 mod connections;
@@ -11,6 +12,7 @@ mod lines;
 mod lists;
 pub mod programs;
 mod session;
+mod texts;
 mod tls;
 
 pub use channel::{Channel, Hooks, OpenError};

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use crate::channel::Context;
 use crate::commands;
 use crate::lines::{END, Input, Output};
-use crate::lists::List;
+use crate::lists::{List, NoRoom};
 
 /// How long a client may be silent in the middle of something, or refuse to take what we say.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -76,7 +76,7 @@ where
                 }
                 _ => {
                     drop(to_input);
-                    Ok(Fed::Whole)
+                    Ok(())
                 }
             }
         };
@@ -94,13 +94,11 @@ where
                 fed = &mut feeding, if !is_fed => {
                     is_fed = true;
                     // A list that breaks off is none: the command hears no end of it.
-                    match fed {
-                        Ok(Fed::Whole) => {}
-                        Ok(Fed::TooLong) => break Ok(Said::ListTooLong),
-                        Err(error) => break Err(error),
+                    if fed.is_err() {
+                        break fed;
                     }
                 }
-                said = &mut saying => break said.map(|()| Said::Whole),
+                said = &mut saying => break said,
             }
         }
     };
@@ -108,9 +106,7 @@ where
     drop(output);
     worker.await.map_err(io::Error::other)?;
     drop(list);
-    if matches!(said?, Said::ListTooLong) {
-        refuse(&mut writer, "the list is too long").await?;
-    }
+    said?;
     begins.store(false, Ordering::Relaxed);
     match wants_input {
         Some(_) => linger(&mut reader, &mut writer).await,
@@ -152,28 +148,12 @@ async fn next_line<R: AsyncRead + Unpin>(
     Ok(Some(text.trim_end_matches(['\n', '\r']).to_owned()))
 }
 
-/// What came of a list.
-enum Fed {
-    /// Its end was heard, or the command does not want to hear more.
-    Whole,
-    /// There is no room for more of it.
-    TooLong,
-}
-
-/// What was said to a client.
-enum Said {
-    /// All that the command had to say.
-    Whole,
-    /// Nothing: the list was not heard to its end.
-    ListTooLong,
-}
-
-/// Hands lines on until the one that ends them.
+/// Hands lines on until the one that ends them, or says that there is no room for more.
 async fn feed<R: AsyncRead + Unpin>(
     reader: &mut BufReader<R>,
     ends: commands::InputEnd,
-    (list, to): (&mut List<'_>, mpsc::Sender<String>),
-) -> io::Result<Fed> {
+    (list, to): (&mut List<'_>, mpsc::Sender<Result<String, NoRoom>>),
+) -> io::Result<()> {
     let mut line = Vec::new();
     let mut octets = 0;
     loop {
@@ -181,23 +161,25 @@ async fn feed<R: AsyncRead + Unpin>(
             return match ends {
                 // Whoever speaks by hand closes in place of sending the mark.
                 commands::InputEnd::Mark => {
-                    drop(to.send(END.to_owned()).await);
-                    Ok(Fed::Whole)
+                    drop(to.send(Ok(END.to_owned())).await);
+                    Ok(())
                 }
                 commands::InputEnd::Word => Err(io::ErrorKind::UnexpectedEof.into()),
             };
         };
         octets += line.len();
-        if !list.take(line.len()) || octets > INPUT_OCTETS_MAX {
-            return Ok(Fed::TooLong);
+        let is_short = (octets <= INPUT_OCTETS_MAX).then_some(()).ok_or(NoRoom::TooLong);
+        if let Err(why) = is_short.and_then(|()| list.take(line.len())) {
+            drop(to.send(Err(why)).await);
+            return Ok(());
         }
         let is_end = match ends {
             commands::InputEnd::Mark => text == END,
             commands::InputEnd::Word => text == "EOF",
         };
         // The command may have seen enough.
-        if to.send(text).await.is_err() || is_end {
-            return Ok(Fed::Whole);
+        if to.send(Ok(text)).await.is_err() || is_end {
+            return Ok(());
         }
     }
 }

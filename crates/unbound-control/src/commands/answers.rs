@@ -12,7 +12,7 @@
 //! EOF
 //! ```
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher as _};
 
 use cache::KeyBits;
@@ -22,6 +22,7 @@ use wire::{Class, Flags, Message, NameBuf, Rtype, Section, Ttl, Writer};
 
 use super::{Call, Failure, Outcome, name};
 use crate::lines::{Gone, Output};
+use crate::texts::{At, Texts};
 
 /// How much records of an answer are trusted, in the other program's numbers: those of an answer
 /// that has no authority.
@@ -31,8 +32,8 @@ const TRUST: u32 = 8;
 const SECURITY: u32 = 0;
 /// What stands for no extended error.
 const NO_ERROR: &str = "-1";
-/// Records that a file may have, all together.
-const RECORDS_MAX: usize = 10_000_000;
+/// Sets of records that an answer can have: the shortest record takes 11 octets.
+const SETS_MAX: usize = wire::MESSAGE_OCTETS_MAX / 11;
 
 /// A set of records in an answer.
 struct RecordSet {
@@ -159,12 +160,59 @@ fn write_message(answer: &CachedAnswer<'_>, output: &mut Output) -> Result<(), G
     Ok(())
 }
 
-/// Records of a file, by owner and type: each with its TTL, those of RRSIG among what they cover.
-type Known = BTreeMap<(String, String), Vec<policy::records::Record>>;
+/// The owner and the type of a set of records, as text; signatures belong to what they cover.
+type SetName = (String, String);
+
+/// Returns the set that a record belongs to.
+fn set_of(record: &policy::records::Record) -> SetName {
+    let covered = match record.rtype {
+        Rtype::RRSIG => record.rdata.first_chunk::<2>().map(|octets| Rtype(u16::from_be_bytes(*octets))),
+        _ => None,
+    };
+    (record.owner.to_string().to_ascii_lowercase(), covered.unwrap_or(record.rtype).to_string())
+}
+
+/// Records of a file, kept as text and read again by whoever wants them: as values each would take
+/// some ten times as much.
+#[derive(Default)]
+struct Known {
+    texts: Texts,
+    /// Where the records of a set are, by the number of its name.
+    places: Vec<(u64, At)>,
+}
+
+impl Known {
+    /// Adds a record; one that nobody can read here takes nothing but itself away.
+    fn add(&mut self, line: &str) {
+        if let Some(record) = only_record(line) {
+            self.places.push((number(&set_of(&record)), self.texts.push(line)));
+        }
+    }
+
+    /// Ends the adding: only then records are found.
+    fn sort(&mut self) {
+        self.places.sort_unstable();
+    }
+
+    /// Returns the records of a set as they came.
+    fn set<'a>(&'a self, name: &'a SetName) -> impl Iterator<Item = policy::records::Record> + 'a {
+        let wanted = number(name);
+        let first = self.places.partition_point(|(number, _)| *number < wanted);
+        let of_set = self.places.iter().skip(first).take_while(move |(number, _)| *number == wanted);
+        let records = of_set.filter_map(|(_, at)| only_record(self.texts.line(*at)));
+        // Another set may have the same number.
+        records.filter(move |record| set_of(record) == *name)
+    }
+}
+
+/// Reads a line that is one record.
+fn only_record(line: &str) -> Option<policy::records::Record> {
+    let mut records = policy::records::parse(line, wire::Name::ROOT).ok()?;
+    if records.len() == 1 { records.pop() } else { None }
+}
 
 pub(super) fn load_cache(call: &mut Call<'_>) -> Outcome {
-    let mut known = Known::new();
-    let mut count = 0;
+    let mut known = Known::default();
     expect(call, "START_RRSET_CACHE")?;
     loop {
         let line = next(call)?;
@@ -174,30 +222,15 @@ pub(super) fn load_cache(call: &mut Call<'_>) -> Outcome {
         if line.starts_with(';') || line.trim().is_empty() {
             continue;
         }
-        count += 1;
-        if count > RECORDS_MAX {
-            return Err(Failure::Error(format!("more than {RECORDS_MAX} records")));
-        }
-        let records = policy::records::parse(&line, wire::Name::ROOT);
-        // A record that nobody can read here takes nothing but itself away.
-        for record in records.into_iter().flatten() {
-            let covered = match record.rtype {
-                Rtype::RRSIG => {
-                    record.rdata.first_chunk::<2>().map(|octets| Rtype(u16::from_be_bytes(*octets)))
-                }
-                _ => None,
-            };
-            let key =
-                (record.owner.to_string().to_ascii_lowercase(), covered.unwrap_or(record.rtype).to_string());
-            known.entry(key).or_default().push(record);
-        }
+        known.add(&line);
     }
+    known.sort();
     expect(call, "START_MSG_CACHE")?;
     let mut line = next(call)?;
     while line != "END_MSG_CACHE" {
         let head =
             Head::read(&line).ok_or_else(|| Failure::Error(format!("cannot read the message '{line}'")))?;
-        let mut sets = Vec::new();
+        let (mut sets, mut is_too_long) = (Vec::new(), false);
         loop {
             line = next(call)?;
             if line == "END_MSG_CACHE" || line.starts_with("msg ") {
@@ -207,9 +240,14 @@ pub(super) fn load_cache(call: &mut Call<'_>) -> Outcome {
             let &[owner, _, rtype, ..] = words.as_slice() else {
                 return Err(Failure::Error(format!("cannot read the set of records '{line}'")));
             };
-            sets.push((super::dotted(&owner.to_ascii_lowercase()), rtype.to_owned()));
+            is_too_long |= sets.len() == SETS_MAX;
+            if !is_too_long {
+                sets.push((super::dotted(&owner.to_ascii_lowercase()), rtype.to_owned()));
+            }
         }
-        keep(call, &head, &sets, &known);
+        if !is_too_long {
+            keep(call, &head, &sets, &known);
+        }
     }
     // The word that ends the file was the end of the input, too.
     let _ = next(call)?;
@@ -217,7 +255,7 @@ pub(super) fn load_cache(call: &mut Call<'_>) -> Outcome {
 }
 
 fn next(call: &mut Call<'_>) -> Result<String, Failure> {
-    call.input.next().ok_or(Failure::Gone)
+    Ok(call.input.next()?)
 }
 
 fn expect(call: &mut Call<'_>, word: &str) -> Outcome {
@@ -253,7 +291,7 @@ impl Head {
 }
 
 /// Keeps an answer if everything that it is made of is there.
-fn keep(call: &Call<'_>, head: &Head, sets: &[(String, String)], known: &Known) {
+fn keep(call: &Call<'_>, head: &Head, sets: &[SetName], known: &Known) {
     let mut buffer = vec![0; wire::MESSAGE_OCTETS_MAX];
     let len = buffer.len();
     let flags = Flags(Flags::QR.0 | Flags::RA.0 | head.flags & 0xf);
@@ -263,14 +301,15 @@ fn keep(call: &Call<'_>, head: &Head, sets: &[(String, String)], known: &Known) 
         return;
     }
     let [answers, authorities, _] = head.counts;
-    for (index, (owner, rtype)) in sets.iter().enumerate() {
+    for (index, set) in sets.iter().enumerate() {
         let section = match index {
             _ if index < answers => Section::Answer,
             _ if index < answers + authorities => Section::Authority,
             _ => Section::Additional,
         };
-        let Some(records) = known.get(&(owner.clone(), rtype.clone())) else { return };
-        for record in records {
+        let mut is_known = false;
+        for record in known.set(set) {
+            is_known = true;
             let ttl = Ttl::new(record.ttl.seconds());
             let written =
                 writer.record(section, record.owner.as_name(), record.rtype, Class::IN, ttl, |writer| {
@@ -279,6 +318,9 @@ fn keep(call: &Call<'_>, head: &Head, sets: &[(String, String)], known: &Known) 
             if written.is_err() {
                 return;
             }
+        }
+        if !is_known {
+            return;
         }
     }
     let len = writer.finish();

@@ -11,6 +11,7 @@ use wire::NameBuf;
 use super::server::change;
 use super::{Call, Failure, Outcome, lists, name, split};
 use crate::lines::END;
+use crate::texts::Texts;
 
 /// Says why a change is not possible.
 fn why(error: ChangeError) -> String {
@@ -83,62 +84,75 @@ pub(super) fn local_data_remove(call: &mut Call<'_>) -> Outcome {
     made(call, |changes| changes.remove_local_data(None, &owner.to_string()))
 }
 
-/// Takes a list; what can be read of it before the first mistake counts.
-fn bulk<T>(
+/// Takes a list; what can be read of it before the first mistake counts. The lines are kept as text,
+/// so that they take no more memory than is counted for them, and are read again by `make`.
+///
+/// The audit log has a row of the list before it is brought into use.
+fn bulk(
     call: &mut Call<'_>,
-    read: impl Fn(usize, &str) -> Result<T, (Failure, bool)>,
-    mut make: impl FnMut(&mut Changes, &T) -> Result<(), ChangeError>,
+    check: impl Fn(usize, &str) -> Result<(), (Failure, bool)>,
+    mut make: impl FnMut(&mut Changes, &str) -> Result<(), ChangeError>,
 ) -> Result<usize, Failure> {
-    let mut items = Vec::new();
+    let (mut items, mut count) = (Texts::default(), 0);
     let mut mistake = None;
     for number in 1.. {
-        let line = call.input.next().ok_or(Failure::Gone)?;
+        let line = call.input.next()?;
         if line == END {
             break;
         }
         if mistake.is_some() || line.trim().is_empty() {
             continue;
         }
-        match read(number, line.trim()) {
-            Ok(item) => items.push(item),
+        match check(number, line.trim()) {
+            Ok(()) => {
+                items.push(line.trim());
+                count += 1;
+            }
             Err((failure, names_line)) => mistake = Some((failure, names_line.then_some(line))),
         }
     }
-    if !items.is_empty() {
-        change(call, |changes| items.iter().try_for_each(|item| make(changes, item)), why)?;
+    if count > 0 {
+        call.audit("accepted");
+        change(call, |changes| items.lines().try_for_each(|line| make(changes, line)), why)?;
     }
     if let Some((failure, line)) = mistake {
         match failure {
             Failure::Error(why) => call.line(format_args!("error {why}"))?,
             Failure::Said(text) => call.line(text)?,
-            Failure::Gone => return Err(Failure::Gone),
+            Failure::NoRoom(_) | Failure::Gone => return Err(failure),
         }
         if let Some(line) = line {
             let first = line.split_whitespace().next().unwrap_or("");
             call.line(format_args!("error for input line: {first}"))?;
         }
     }
-    Ok(items.len())
+    Ok(count)
 }
 
 pub(super) fn local_zones(call: &mut Call<'_>) -> Outcome {
     let count = bulk(
         call,
-        |_, line| {
-            let (zone, kind) = zone_and_type(line).map_err(|why| (why, true))?;
-            Ok((zone.to_string(), kind.to_owned()))
+        |_, line| zone_and_type(line).map(drop).map_err(|why| (why, true)),
+        |changes, line| match zone_and_type(line) {
+            Ok((zone, kind)) => changes.local_zone(None, &zone.to_string(), kind),
+            Err(_) => Err(ChangeError::Text),
         },
-        |changes, (zone, kind)| changes.local_zone(None, zone, kind),
     )?;
     call.line(format_args!("added {count} zones"))
 }
 
-fn read_name(line: &str) -> Result<String, (Failure, bool)> {
-    Ok(name(line).map_err(|why| (why, true))?.to_string())
+fn check_name(_: usize, line: &str) -> Result<(), (Failure, bool)> {
+    name(line).map(drop).map_err(|why| (why, true))
+}
+
+/// Returns a name of a line that was checked, as changes have it.
+fn checked_name(line: &str) -> Result<String, ChangeError> {
+    name(line).map(|name| name.to_string()).map_err(|_| ChangeError::Text)
 }
 
 pub(super) fn local_zones_remove(call: &mut Call<'_>) -> Outcome {
-    let count = bulk(call, |_, line| read_name(line), |changes, zone| changes.remove_local_zone(None, zone))?;
+    let remove = |changes: &mut Changes, line: &str| changes.remove_local_zone(None, &checked_name(line)?);
+    let count = bulk(call, check_name, remove)?;
     call.line(format_args!("removed {count} zones"))
 }
 
@@ -147,14 +161,13 @@ pub(super) fn local_datas(call: &mut Call<'_>) -> Outcome {
 }
 
 fn add_datas(call: &mut Call<'_>, scope: &Scope) -> Outcome {
-    let read = |number: usize, line: &str| match check_record(line) {
-        Ok(()) => Ok(line.to_owned()),
-        Err((at, why)) => {
+    let check = |number: usize, line: &str| {
+        check_record(line).map_err(|(at, why)| {
             let text = format!("parsing local-data at line {number} position {at} '{line}': {why}");
-            Err((Failure::Error(text), false))
-        }
+            (Failure::Error(text), false)
+        })
     };
-    let count = bulk(call, read, |changes, record| changes.local_data(scope.clone(), record))?;
+    let count = bulk(call, check, |changes, record| changes.local_data(scope.clone(), record))?;
     call.line(format_args!("added {count} datas"))
 }
 
@@ -163,8 +176,9 @@ pub(super) fn local_datas_remove(call: &mut Call<'_>) -> Outcome {
 }
 
 fn remove_datas(call: &mut Call<'_>, scope: &Scope) -> Outcome {
-    let remove = |changes: &mut Changes, owner: &String| changes.remove_local_data(scope.clone(), owner);
-    let count = bulk(call, |_, line| read_name(line), remove)?;
+    let remove =
+        |changes: &mut Changes, line: &str| changes.remove_local_data(scope.clone(), &checked_name(line)?);
+    let count = bulk(call, check_name, remove)?;
     call.line(format_args!("removed {count} datas"))
 }
 
@@ -195,8 +209,13 @@ pub(super) fn view_local_zone_remove(call: &mut Call<'_>) -> Outcome {
 
 pub(super) fn view_local_data(call: &mut Call<'_>) -> Outcome {
     let (view, record) = view(call)?;
-    let mut inner =
-        Call { context: call.context, argument: &record, input: &mut *call.input, output: &mut *call.output };
+    let mut inner = Call {
+        context: call.context,
+        name: call.name,
+        argument: &record,
+        input: &mut *call.input,
+        output: &mut *call.output,
+    };
     add_data(&mut inner, Some(view))
 }
 

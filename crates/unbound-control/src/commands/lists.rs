@@ -1,7 +1,5 @@
 //! What is in use: zones, data, servers, queries that wait.
 
-use std::cmp::Ordering;
-
 use cache::servers::{Edns, Facts as ServerFacts};
 use control::api::ResolverZone;
 use server::WaitsFor;
@@ -26,26 +24,18 @@ fn zones(call: &mut Call<'_>, view: Option<&str>) -> Outcome {
         zones.retain(|(_, kind)| kind != "nodefault");
         zones.extend(facts.built_in_zones());
     }
-    zones.sort_by(|(one, _), (two, _)| by_labels(one, two));
+    zones.sort_by_cached_key(|(name, _)| by_labels(name));
     for (name, kind) in zones {
         call.line(format_args!("{} {kind}", dotted(&name)))?;
     }
     Ok(())
 }
 
-/// Compares names as the other program lists them: label by label from the last one, of two the
-/// shorter first.
-pub(super) fn by_labels(one: &str, two: &str) -> Ordering {
-    let labels = |name: &str| {
-        let labels: Vec<(usize, String)> = name
-            .trim_end_matches('.')
-            .rsplit('.')
-            .filter(|label| !label.is_empty())
-            .map(|label| (label.len(), label.to_ascii_lowercase()))
-            .collect();
-        labels
-    };
-    labels(one).cmp(&labels(two))
+/// Returns what names are sorted by, as the other program lists them: label by label from the last
+/// one, of two the shorter first.
+pub(super) fn by_labels(name: &str) -> Vec<(usize, String)> {
+    let labels = name.trim_end_matches('.').rsplit('.').filter(|label| !label.is_empty());
+    labels.map(|label| (label.len(), label.to_ascii_lowercase())).collect()
 }
 
 pub(super) fn list_local_data(call: &mut Call<'_>) -> Outcome {
@@ -62,8 +52,7 @@ fn data(call: &mut Call<'_>, view: Option<&str>) -> Outcome {
     let mut records = facts.local_data(view);
     if view.is_none() {
         records.extend(facts.built_in_data());
-        let owner = |record: &String| record.split('\t').next().unwrap_or_default().to_owned();
-        records.sort_by(|one, two| by_labels(&owner(one), &owner(two)));
+        records.sort_by_cached_key(|record| by_labels(record.split('\t').next().unwrap_or_default()));
     }
     for record in records {
         // The other program leaves a line empty behind each.
@@ -107,11 +96,13 @@ pub(super) fn list_forwards(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(super) fn list_stubs(call: &mut Call<'_>) -> Outcome {
-    let stubs = call.facts()?.stubs();
+    let facts = call.facts()?;
+    let (stubs, has_ipv6) = (facts.stubs(), facts.value("do-ip6") != "no");
     if !stubs.iter().any(|zone| zone.name == ".") {
         let hints = call.context.operator.root_hints();
         let names = hints.iter().map(|(name, _)| name.clone());
-        let addresses = hints.iter().flat_map(|(_, addresses)| addresses.iter().map(ToString::to_string));
+        let addresses = hints.iter().flat_map(|(_, addresses)| addresses);
+        let addresses = addresses.filter(|it| has_ipv6 || it.is_ipv4()).map(ToString::to_string);
         let all: Vec<String> = names.chain(addresses).collect();
         call.line(format_args!(". IN stub prime {}", all.join(" ")))?;
     }

@@ -1,5 +1,7 @@
 //! Authority zones and response policy zones.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use unbound::AuthZone;
@@ -24,10 +26,12 @@ pub(super) fn list_auth_zones(call: &mut Call<'_>) -> Outcome {
     let started = unix_seconds().saturating_sub(call.context.operator.uptime().as_secs());
     let mut zones = call.facts()?.auth_zones();
     // As there: response policy zones first.
-    zones.sort_by(|one, two| two.is_policy.cmp(&one.is_policy).then_with(|| by_labels(&one.name, &two.name)));
+    zones.sort_by_cached_key(|zone| (Reverse(zone.is_policy), by_labels(&zone.name)));
+    let by_name: HashMap<String, _> =
+        reports.iter().map(|report| (dotted(&report.name).to_ascii_lowercase(), report)).collect();
     for zone in zones {
         let name = dotted(&zone.name);
-        let report = reports.iter().find(|report| dotted(&report.name).eq_ignore_ascii_case(&name));
+        let report = by_name.get(&name.to_ascii_lowercase());
         match report.and_then(|report| report.serial) {
             Some(serial) => {
                 let since = report.and_then(|report| times.get(&report.name)).copied().unwrap_or(started);
