@@ -729,7 +729,7 @@ fn the_audit_log_names_lists_by_their_digest_and_has_no_secret_and_no_long_text(
     let (code, rows, said) = text(&server.run(&["audit", "export"]));
     assert_eq!(code, 0, "{said}");
     assert!(!rows.contains(secret), "{rows}");
-    assert_eq!(rows.matches("\"cookie-secret\"").count(), 2, "{rows}");
+    assert_eq!(rows.matches(r#"cookie-secret\""#).count(), 2, "{rows}");
     let digest = "2 lines, SHA-256 920f3da967aeb7679e1852c8ce7c7916b2fbe21bd6f7fd5b02b6a6fef9513869";
     let of_list: Vec<&str> = rows.lines().filter(|row| row.contains(digest)).collect();
     assert!(
@@ -738,7 +738,7 @@ fn the_audit_log_names_lists_by_their_digest_and_has_no_secret_and_no_long_text(
     );
     assert!(rows.lines().all(|row| row.len() < 4000), "{rows}");
     // Those that came in the next minute, if it began meanwhile, have rows of their own.
-    let flushes = rows.lines().filter(|row| row.contains("\"flush\"")).count();
+    let flushes = rows.lines().filter(|row| row.contains(r#"flush\""#)).count();
     assert!((1..=5).contains(&flushes), "{rows}");
 }
 
