@@ -20,6 +20,8 @@ pub struct Word {
     /// For how many seconds the primary may still serve that version itself, if it says so (RFC
     /// 7314).
     pub expire_s: Option<u32>,
+    /// Whether it was said over a connection or is signed: a datagram alone may be forged.
+    pub is_confirmed: bool,
 }
 
 /// Whether a zone's primary has something newer.
@@ -46,6 +48,9 @@ pub struct Wish {
     pub key: wire::HashKey,
     /// Octets of messages that a transfer may have.
     pub octets_max: u64,
+    /// Whether a datagram without a signature that has our serial is doubted, and the primary asked
+    /// again over TCP.
+    pub doubts: bool,
     /// How long things may take.
     pub patience: Patience,
 }
@@ -100,8 +105,11 @@ async fn ask(
         }
     };
     let mut serial = serial_in(&reply, apex)?;
-    let is_older = serial != have.serial && !is_newer(serial, have.serial);
-    if is_older && open.is_none() && remote.key.is_none() {
+    let is_doubted = match serial == have.serial {
+        true => wish.doubts,
+        false => !is_newer(serial, have.serial),
+    };
+    if is_doubted && open.is_none() && remote.key.is_none() {
         // A datagram without a signature may be forged: it must not hide a newer version.
         let mut connection = Connection::open(client, remote, wish.patience).await?;
         reply = connection.ask_soa(remote, apex, expire).await?;
@@ -111,9 +119,9 @@ async fn ask(
     if serial == have.serial {
         // A datagram without a signature may be forged: it must not keep a zone alive for longer
         // than the SOA says.
-        let counts = open.is_some() || remote.key.is_some();
-        let expire_s = expire_in(&reply).filter(|_| counts);
-        return Ok(Word { heard: Heard::UpToDate(serial), expire_s });
+        let is_confirmed = open.is_some() || remote.key.is_some();
+        let expire_s = expire_in(&reply).filter(|_| is_confirmed);
+        return Ok(Word { heard: Heard::UpToDate(serial), expire_s, is_confirmed });
     }
     if !is_newer(serial, have.serial) {
         return Err(PeerError::Fault(Fault::Older(serial)));
@@ -167,7 +175,7 @@ async fn transfer(
                 (Received::UpToDate, Some(have)) => Heard::UpToDate(have.serial),
                 (received, _) => Heard::New(received),
             };
-            return Ok(Word { heard, expire_s });
+            return Ok(Word { heard, expire_s, is_confirmed: true });
         }
     }
 }

@@ -97,6 +97,9 @@ pub(crate) struct ManagedZone {
     pub(crate) seen_on_web: Mutex<Option<SeenOnWeb>>,
     /// Who said that there is one.
     pub(crate) notified_by: Mutex<Option<IpAddr>>,
+    /// When a primary last said over a connection or signed what it has, in seconds since 1970; at
+    /// the start, now.
+    pub(crate) confirmed_at: AtomicU64,
     /// Whether the whole zone is to be taken over, whatever its serial.
     pub(crate) wants_whole: AtomicBool,
     pub(crate) is_gone: AtomicBool,
@@ -279,6 +282,7 @@ impl ManagedZone {
             copying: Mutex::default(),
             seen_on_web: Mutex::new(None),
             notified_by: Mutex::new(None),
+            confirmed_at: AtomicU64::new(now),
             wants_whole: AtomicBool::new(false),
             is_gone: AtomicBool::new(false),
             origin,
@@ -341,6 +345,18 @@ impl ManagedZone {
     pub(crate) fn expires(&self, current: &Current) -> Option<u64> {
         let zone = current.zone.as_ref().filter(|_| self.is_secondary())?;
         Some(current.refreshed_at.saturating_add(u64::from(zone.soa_times().expire)))
+    }
+
+    /// Returns whether the zone is served no more, as no primary was heard of for too long.
+    pub(crate) fn is_expired(&self, current: &Current, now: u64) -> bool {
+        self.expires(current).is_some_and(|expires| now >= expires)
+    }
+
+    /// Returns whether half of EXPIRE has passed since a primary last said over a connection or
+    /// signed what it has.
+    pub(crate) fn is_unconfirmed(&self, current: &Current, now: u64) -> bool {
+        let half = current.zone.as_ref().map_or(0, |zone| u64::from(zone.soa_times().expire) / 2);
+        now.saturating_sub(self.confirmed_at.load(Ordering::Relaxed)) >= half
     }
 
     /// Returns for how many seconds the zone may still be served; nothing if it is from here.

@@ -59,16 +59,15 @@ pub(crate) async fn follow(shared: Arc<Shared>, managed: Arc<ManagedZone>) {
         if !poked && Instant::now() < look_at {
             continue;
         }
-        let (is_frozen, is_expired_soon) = {
+        let (is_frozen, is_expired) = {
             let current = lock(&managed.current);
-            let expires = managed.expires(&current);
-            (current.is_frozen, expires.is_some_and(|expires| unix_seconds() >= expires))
+            (current.is_frozen, managed.is_expired(&current, unix_seconds()))
         };
         if is_frozen {
             look_at = Instant::now() + Duration::from_secs(*LOOK_S.end());
             continue;
         }
-        if is_expired_soon {
+        if is_expired {
             expire(&shared, &managed).await;
         }
         let Ok(_place) = Arc::clone(&shared.incoming).acquire_owned().await else { return };
@@ -160,13 +159,22 @@ pub(crate) fn known_primaries(shared: &Shared, managed: &ManagedZone) -> Vec<Rem
 /// Asks the primaries in order, the one that has said something first, until one can be used.
 async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>, mut primaries: Vec<Remote>) -> bool {
     let loaded = managed.loaded();
-    if let Some(first) = lock(&managed.notified_by).take() {
+    let notified_by = lock(&managed.notified_by).take();
+    if let Some(first) = notified_by {
         primaries.sort_by_key(|primary| primary.address.ip() != first);
     }
-    let wants_whole = managed.wants_whole.swap(false, Ordering::Relaxed);
+    let is_wanted = managed.wants_whole.swap(false, Ordering::Relaxed);
+    let (wants_whole, doubts) = {
+        let (current, now) = (lock(&managed.current), unix_seconds());
+        // Whatever a primary has is better than what is served no more, even if its serial went
+        // back.
+        let wants_whole = is_wanted || managed.is_expired(&current, now);
+        // Who is told of a newer version is not put off by a forged datagram.
+        (wants_whole, notified_by.is_some() || managed.is_unconfirmed(&current, now))
+    };
     let octets_max = loaded.plan.transfer_octets_max.unwrap_or_else(|| shared.octets_max());
     let patience = Patience { whole: loaded.plan.transfer_time, ..Patience::default() };
-    let wish = Wish { key: shared.key, octets_max, patience };
+    let wish = Wish { key: shared.key, octets_max, doubts, patience };
     let mut has_heard = false;
     for primary in &primaries {
         let have = lock(&managed.current).zone.as_ref().map(|zone| {
@@ -176,6 +184,9 @@ async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>, mut primaries: V
         let have = have.filter(|_| !wants_whole);
         let (client, apex) = (&shared.transfers, managed.apex.as_name());
         let mut word = transfer::refresh(client, primary, apex, have.as_ref(), &wish).await;
+        if word.as_ref().is_ok_and(|word| word.is_confirmed) {
+            managed.confirmed_at.store(unix_seconds(), Ordering::Relaxed);
+        }
         let is_new = word.as_ref().is_ok_and(|word| matches!(word.heard, Heard::New(_)));
         let zonemd = loaded.plan.zonemd.as_ref().filter(|_| is_new);
         let digest = match DigestCheck::new(zonemd, apex, &*shared.trust) {
@@ -188,7 +199,7 @@ async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>, mut primaries: V
                 return has_heard;
             }
         };
-        if let Ok(Word { heard: Heard::New(Received::Steps(steps)), expire_s }) = word {
+        if let Ok(Word { heard: Heard::New(Received::Steps(steps)), expire_s, .. }) = word {
             let count = steps.len();
             let taken = {
                 let mut current = lock(&managed.current);
@@ -209,9 +220,9 @@ async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>, mut primaries: V
             }
         }
         match word {
-            Ok(Word { heard: Heard::New(Received::Whole(zone)), expire_s }) => {
+            Ok(Word { heard: Heard::New(Received::Whole(zone)), expire_s, .. }) => {
                 let serial = zone.facts().serial;
-                let fit = is_no_older(serial, have.as_ref()).and_then(|()| digest.check(&zone));
+                let fit = is_newer_than_ours(serial, have.as_ref()).and_then(|()| digest.check(&zone));
                 if let Err(why) = fit {
                     warn!(zone = %managed.apex, %primary, serial, why, "the version that came is not taken");
                     let why = format!("{primary}: serial {serial} is not taken: {why}");
@@ -255,10 +266,11 @@ async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>, mut primaries: V
     web::look(shared, managed, wants_whole)
 }
 
-/// Says if a version is older than ours: what was announced as newer may come as something else.
-fn is_no_older(serial: u32, have: Option<&Have>) -> Result<(), String> {
-    match have.filter(|have| serial != have.serial && !is_newer(serial, have.serial)) {
-        Some(have) => Err(format!("it is older than {}", have.serial)),
+/// Says if a version is not newer than ours: what was announced as newer may come as something else.
+/// With our serial and other records, no secondary of ours would ever hear of it.
+fn is_newer_than_ours(serial: u32, have: Option<&Have>) -> Result<(), String> {
+    match have.filter(|have| !is_newer(serial, have.serial)) {
+        Some(have) => Err(format!("it is not newer than {}", have.serial)),
         None => Ok(()),
     }
 }

@@ -61,10 +61,11 @@ fn a_zone_that_is_transferred_fails_expires_and_comes_back_is_an_event_each_time
     assert!(failed["why"].as_str().is_some_and(|why| why.contains(&at.to_string())), "{failed}");
     assert!(server.dig(&["example.org", "SOA"]).contains("SERVFAIL"));
 
-    std::fs::write(directory.path().join("org"), org(9)).expect("a writable directory");
+    // Restored from a backup: an expired zone is worth less than one whose serial went back.
+    std::fs::write(directory.path().join("org"), org(6)).expect("a writable directory");
     let primary = Server::start_at(at, directory, &of_primary);
     let back = wait_for(&server, &["transferred", "transferred", "failed", "expired", "transferred"]);
-    assert_eq!(back["serial"], 9);
+    assert_eq!(back["serial"], 6);
     assert_eq!(server.dig_short(&["ns.example.org", "A"]), ["192.0.2.1"]);
     drop(primary);
 }
