@@ -5,30 +5,30 @@
 package main
 
 import (
-    "fmt"
-    "os"
+	"fmt"
+	"os"
 
-    "github.com/netdata/go.d.plugin/modules/unbound"
+	"github.com/netdata/go.d.plugin/modules/unbound"
 )
 
 func main() {
-    collector := unbound.New()
-    collector.ConfPath = os.Args[1]
-    if !collector.Init() || !collector.Check() {
-        os.Exit(1)
-    }
-    defer collector.Cleanup()
-    collected := collector.Collect()
-    if collected == nil {
-        os.Exit(1)
-    }
-    for _, chart := range *collector.Charts() {
-        for _, dimension := range chart.Dims {
-            value := "none"
-            if known, ok := collected[dimension.ID]; ok {
-                value = fmt.Sprint(known)
-            }
-            fmt.Println(chart.ID, dimension.ID, value)
-        }
-    }
+	collector := unbound.New()
+	collector.ConfPath = os.Args[1]
+	if !collector.Init() || !collector.Check() {
+		os.Exit(1)
+	}
+	defer collector.Cleanup()
+	collected := collector.Collect()
+	if collected == nil {
+		os.Exit(1)
+	}
+	for _, chart := range *collector.Charts() {
+		for _, dimension := range chart.Dims {
+			value := "none"
+			if known, ok := collected[dimension.ID]; ok {
+				value = fmt.Sprint(known)
+			}
+			fmt.Println(chart.ID, dimension.ID, value)
+		}
+	}
 }

@@ -3,21 +3,21 @@
 package main
 
 import (
-    "context"
-    "log"
-    "os"
+	"context"
+	"log"
+	"os"
 
-    "github.com/influxdata/telegraf/agent"
-    "github.com/influxdata/telegraf/config"
-    _ "github.com/influxdata/telegraf/plugins/inputs/unbound"
+	"github.com/influxdata/telegraf/agent"
+	"github.com/influxdata/telegraf/config"
+	_ "github.com/influxdata/telegraf/plugins/inputs/unbound"
 )
 
 func main() {
-    settings := config.NewConfig()
-    if err := settings.LoadConfig(os.Args[1]); err != nil {
-        log.Fatal(err)
-    }
-    if err := agent.NewAgent(settings).Test(context.Background(), 0); err != nil {
-        log.Fatal(err)
-    }
+	settings := config.NewConfig()
+	if err := settings.LoadConfig(os.Args[1]); err != nil {
+		log.Fatal(err)
+	}
+	if err := agent.NewAgent(settings).Test(context.Background(), 0); err != nil {
+		log.Fatal(err)
+	}
 }
