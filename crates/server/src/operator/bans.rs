@@ -1,7 +1,7 @@
 //! Who is banned: by the configuration in use, by the rate limit, and by operators.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -242,7 +242,7 @@ impl Operator {
         let what = "the addresses of this machine cannot be read";
         let mut own =
             devices::interfaces::own_addresses().map_err(|error| OperatorError::Io { what, error })?;
-        own.extend(self.facts.addresses.iter().map(|at| at.ip()).filter(|ip| !ip.is_unspecified()));
+        own.extend(self.facts.addresses.iter().map(SocketAddr::ip).filter(|ip| !ip.is_unspecified()));
         match spared(prefix, Spared { exempt: &exempt, own: &own, caller: caller.from }) {
             Some(why) => Err(OperatorError::Refused(why)),
             None => self.check_ban_is_theirs(prefix, caller),
