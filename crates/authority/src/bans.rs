@@ -166,7 +166,8 @@ impl Bans {
     }
 
     /// Bans a prefix, or changes its ban: on disk when this returns, and in effect for every query
-    /// that is sent afterwards. Returns it with its revision, and whether it is another than before.
+    /// that is sent afterwards. Returns it with its revision, and whether it is another than
+    /// before.
     ///
     /// # Errors
     ///
