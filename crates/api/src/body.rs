@@ -138,7 +138,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the parts that come of a body whose standing is over after the first, and how it ends.
+    /// Returns the parts that come of a body whose standing is over after the first, and how it
+    /// ends.
     async fn cut(body: Body) -> (usize, Option<io::Result<()>>) {
         let mut body = body.lasting(None, Some(Standing::over()));
         let next = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;

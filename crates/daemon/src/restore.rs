@@ -131,8 +131,8 @@ fn make(state: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
 }
 
 /// Returns an error unless a state directory belongs to who runs this, and nobody else can write to
-/// it: what is laid down there is to be read by its owner, and nobody is to lead root anywhere in it.
-/// A symbolic link is not followed.
+/// it: what is laid down there is to be read by its owner, and nobody is to lead root anywhere in
+/// it. A symbolic link is not followed.
 fn is_ours(state: &Path) -> io::Result<()> {
     let (found, own) = (fs::symlink_metadata(state)?, fs::metadata("/proc/self")?.uid());
     let (owner, group, mode) = (found.uid(), found.gid(), found.mode() & 0o7777);

@@ -163,25 +163,13 @@ async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>, mut primaries: V
     if let Some(first) = notified_by {
         primaries.sort_by_key(|primary| primary.address.ip() != first);
     }
-    let is_wanted = managed.wants_whole.swap(false, Ordering::Relaxed);
-    let (wants_whole, doubts) = {
-        let (current, now) = (lock(&managed.current), unix_seconds());
-        // Whatever a primary has is better than what is served no more, even if its serial went
-        // back.
-        let wants_whole = is_wanted || managed.is_expired(&current, now);
-        // Who is told of a newer version is not put off by a forged datagram.
-        (wants_whole, notified_by.is_some() || managed.is_unconfirmed(&current, now))
-    };
+    let (wants_whole, doubts) = wanted(managed, notified_by.is_some());
     let octets_max = loaded.plan.transfer_octets_max.unwrap_or_else(|| shared.octets_max());
     let patience = Patience { whole: loaded.plan.transfer_time, ..Patience::default() };
     let wish = Wish { key: shared.key, octets_max, doubts, patience };
     let mut has_heard = false;
     for primary in &primaries {
-        let have = lock(&managed.current).zone.as_ref().map(|zone| {
-            let (ttl, soa) = zone.soa();
-            Have { serial: zone.facts().serial, soa: (ttl, soa.into()) }
-        });
-        let have = have.filter(|_| !wants_whole);
+        let have = have(managed).filter(|_| !wants_whole);
         let (client, apex) = (&shared.transfers, managed.apex.as_name());
         let mut word = transfer::refresh(client, primary, apex, have.as_ref(), &wish).await;
         if word.as_ref().is_ok_and(|word| word.is_confirmed) {
@@ -266,8 +254,27 @@ async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>, mut primaries: V
     web::look(shared, managed, wants_whole)
 }
 
-/// Says if a version is not newer than ours: what was announced as newer may come as something else.
-/// With our serial and other records, no secondary of ours would ever hear of it.
+/// Returns whether the whole zone is asked for, and whether what a datagram without a key says of
+/// it is confirmed over TCP.
+fn wanted(managed: &ManagedZone, is_notified: bool) -> (bool, bool) {
+    let is_wanted = managed.wants_whole.swap(false, Ordering::Relaxed);
+    let (current, now) = (lock(&managed.current), unix_seconds());
+    // Whatever a primary has is better than what is served no more, even if its serial went back.
+    let wants_whole = is_wanted || managed.is_expired(&current, now);
+    // Who is told of a newer version is not put off by a forged datagram.
+    (wants_whole, is_notified || managed.is_unconfirmed(&current, now))
+}
+
+/// Returns the version that is here.
+fn have(managed: &ManagedZone) -> Option<Have> {
+    lock(&managed.current).zone.as_ref().map(|zone| {
+        let (ttl, soa) = zone.soa();
+        Have { serial: zone.facts().serial, soa: (ttl, soa.into()) }
+    })
+}
+
+/// Says if a version is not newer than ours: what was announced as newer may come as something
+/// else. With our serial and other records, no secondary of ours would ever hear of it.
 fn is_newer_than_ours(serial: u32, have: Option<&Have>) -> Result<(), String> {
     match have.filter(|have| !is_newer(serial, have.serial)) {
         Some(have) => Err(format!("it is not newer than {}", have.serial)),

@@ -7,15 +7,15 @@ use yaml::{Node, Value};
 use super::path::{SettingPath, row_of};
 
 impl SettingPath {
-    /// Returns whether a text that is set there names a file or a directory of the machine. Of a text
-    /// with a mistake in it, what stands before the mistake counts: nobody takes it.
+    /// Returns whether a text that is set there names a file or a directory of the machine. Of a
+    /// text with a mistake in it, what stands before the mistake counts: nobody takes it.
     pub fn names_file(&self, text: &str) -> bool {
         names_file(&row_of(self.keys()), &parsed(text))
     }
 }
 
-/// Returns whether the settings of one zone, as in an item of `zones`, name a file or a directory of
-/// the machine.
+/// Returns whether the settings of one zone, as in an item of `zones`, name a file or a directory
+/// of the machine.
 pub fn zone_names_file(options: &str) -> bool {
     item_names_file("zones", &parsed(options))
 }

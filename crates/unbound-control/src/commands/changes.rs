@@ -84,8 +84,8 @@ pub(super) fn local_data_remove(call: &mut Call<'_>) -> Outcome {
     made(call, |changes| changes.remove_local_data(None, &owner.to_string()))
 }
 
-/// Takes a list; what can be read of it before the first mistake counts. The lines are kept as text,
-/// so that they take no more memory than is counted for them, and are read again by `make`.
+/// Takes a list; what can be read of it before the first mistake counts. The lines are kept as
+/// text, so that they take no more memory than is counted for them, and are read again by `make`.
 ///
 /// The audit log has a row of the list before it is brought into use.
 fn bulk(

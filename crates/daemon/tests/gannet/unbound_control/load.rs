@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 
+use testkit::eventually;
+
 use super::*;
 use crate::harness::{Upstream, send};
 

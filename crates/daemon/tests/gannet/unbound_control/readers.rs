@@ -6,6 +6,8 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Child;
 
+use testkit::eventually;
+
 use super::*;
 use crate::harness::is_root;
 
