@@ -70,7 +70,7 @@ fn restore(origin: &Origin, args: &RestoreArgs) -> Result<api::Restored, Refusal
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let user = Become::plan(Some(startup.user.as_deref().unwrap_or(USUAL_USER))).map_err(wrong)?;
             make(state, user.owner()).map_err(wrong)?;
-            args.dry_run.then_some(Made(state))
+            args.dry_run.then(|| Made(state))
         }
         _ => None,
     };

@@ -61,7 +61,7 @@ fn relay(server: &Server) -> SocketAddr {
 /// Has schemathesis send what the description lets it, and what it does not.
 fn check(server: &Server, at: SocketAddr, more: &[&str]) {
     let output = Command::new("timeout")
-        .args(["--kill-after=5", "120"])
+        .args(["--kill-after=5", "300"])
         .arg(tool("python/bin/schemathesis"))
         .arg("run")
         .arg(file("docs/openapi.json"))

@@ -160,7 +160,8 @@ fn a_token_does_what_its_role_and_its_scope_allow_and_its_name_is_in_the_history
         ("hosts", "{\"files\": [\"/etc/shadow\"]}"),
     ] {
         for query in ["", "?dry-run=true"] {
-            let (status, body) = ask(&operator, "PUT", &format!("/settings/{path}{query}"), value);
+            let edits = format!("{{\"edits\": [{{\"set\": {{\"path\": {path:?}, \"text\": {value:?}}}}}]}}");
+            let (status, body) = ask(&operator, "POST", &format!("/changes{query}"), &edits);
             assert_eq!(status, 403, "{path}{query}: {body}");
         }
     }
