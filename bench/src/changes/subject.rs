@@ -29,6 +29,8 @@ pub(super) struct Subject {
     core: usize,
     address: SocketAddr,
     api: SocketAddr,
+    /// The set whose names are blocked.
+    blocked: &'static str,
     more: String,
 }
 
@@ -40,6 +42,7 @@ impl Subject {
             core: order.cores.0,
             address: free_port()?,
             api: free_port()?,
+            blocked: "live",
             more: String::new(),
             folder,
         };
@@ -62,6 +65,7 @@ impl Subject {
         }
         let path = self.folder.join("large.txt");
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        self.blocked = "large";
         self.more.push_str("  large: {lists: \"names:large.txt\"}\n");
         Ok(self)
     }
@@ -85,7 +89,7 @@ impl Subject {
     /// Starts it, and waits for its first answer.
     pub(super) fn start(&self) -> Result<Running, String> {
         let file = self.folder.join("gannet.yaml");
-        let block = if self.more.contains("large:") { "large" } else { "live" };
+        let block = self.blocked;
         let text = format!(
             "server: {{workers: 1, state-directory: \"{}\"}}\nlisten: [\"{}\"]\nallow: [127.0.0.1]\n\
              control: {{listen: [\"{}\"]}}\nlog: {{level: warn}}\nhosts: {{files: [hosts], ttl: 1h}}\n\

@@ -107,6 +107,13 @@ impl Running {
         (reply[3] & 15, reply[reply.len() - 4..].try_into().unwrap())
     }
 
+    /// Connects to the Unix socket of the channel.
+    fn connect(&self) -> UnixStream {
+        let stream = UnixStream::connect(self.server.place.path("u.sock")).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
     /// Returns whether the channel still serves its users.
     fn is_well(&self) -> bool {
         let (code, said) = self.theirs("status", "");
@@ -462,12 +469,7 @@ fn certificates_decide_who_may_give_commands() {
 #[test]
 fn whoever_says_nothing_sensible_holds_up_nobody() {
     let running = Running::start(&Control::Unix, "", "");
-    let socket = running.server.place.path("u.sock");
-    let connect = || {
-        let stream = UnixStream::connect(&socket).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream
-    };
+    let connect = || running.connect();
     let answer = |mut stream: UnixStream| {
         let mut said = Vec::new();
         let _ = stream.read_to_end(&mut said);

@@ -85,12 +85,7 @@ fn endless_lists_take_no_more_memory_than_there_is_for_lists_and_hold_up_nobody(
 #[test]
 fn an_answer_with_endless_sets_of_records_and_more_lists_than_there_may_be_are_refused() {
     let running = Running::start(&Control::Unix, "", "");
-    let socket = running.server.place.path("u.sock");
-    let connect = || {
-        let stream = UnixStream::connect(&socket).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream
-    };
+    let connect = || running.connect();
     let command = "load_cache\nSTART_RRSET_CACHE\nEND_RRSET_CACHE\nSTART_MSG_CACHE\n\
                    msg a.example. IN A 33152 1 60 0 1 0 0 -1";
     let said = send_until_refused(connect(), command, |_| format!("{}.example. IN A 0\n", "a".repeat(2000)));
