@@ -36,6 +36,7 @@ use zone::Zones;
 /// The time at which [`engine`] begins.
 pub const START: Now = Now {
     unix_seconds: 1_800_000_000,
+    unix_us_rest: 0,
     monotonic_us_rest: 0,
     monotonic_ms: 1_000_000,
     cache: cache::Now(1_800_000_000),
@@ -49,6 +50,7 @@ pub const TTL: u32 = 3600;
 pub fn later(seconds: u32) -> Now {
     Now {
         unix_seconds: START.unix_seconds + seconds,
+        unix_us_rest: 0,
         monotonic_us_rest: 0,
         monotonic_ms: START.monotonic_ms + u64::from(seconds) * 1000,
         cache: cache::Now(START.cache.0 + seconds),

@@ -178,6 +178,8 @@ pub struct Now {
     /// (TSIG, signatures, cookies) and for hours of the day. Nothing that lasts is measured with
     /// it.
     pub unix_seconds: u32,
+    /// Microseconds of that clock beyond `unix_seconds`, below 1,000,000.
+    pub unix_us_rest: u32,
     /// Microseconds beyond `monotonic_ms`, below 1,000.
     pub monotonic_us_rest: u16,
     /// Milliseconds of a clock that nobody sets, which goes on while the machine sleeps.
@@ -189,13 +191,19 @@ pub struct Now {
 impl Now {
     /// Returns the time that is `unix` on the wall, and so long after the machine booted.
     pub fn new(unix: SystemTime, since_boot: Duration) -> Self {
-        let unix = unix.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let unix = unix.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self {
-            unix_seconds: u32::try_from(unix).unwrap_or(u32::MAX),
+            unix_seconds: u32::try_from(unix.as_secs()).unwrap_or(u32::MAX),
+            unix_us_rest: unix.subsec_micros(),
             monotonic_us_rest: (since_boot.subsec_micros() % 1000) as u16,
             monotonic_ms: u64::try_from(since_boot.as_millis()).unwrap_or(u64::MAX),
             cache: cache::Now::since_boot(since_boot),
         }
+    }
+
+    /// Returns the microseconds since the Unix epoch.
+    pub const fn unix_us(&self) -> u64 {
+        self.unix_seconds as u64 * 1_000_000 + self.unix_us_rest as u64
     }
 
     /// Returns the microseconds of the clock that never goes back.

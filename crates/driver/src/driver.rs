@@ -58,8 +58,8 @@ pub struct Board {
     /// Queries that wait right now, and the fetches they wait for.
     waiting: AtomicU32,
     fetching: AtomicU32,
-    /// Zones of which resolvers know which keys they have, or that they have none.
-    pub zones_known: AtomicU32,
+    /// Zones of which resolvers have noted which keys they have, or that they have none.
+    zones_known: AtomicU32,
 }
 
 /// What is written down once a second, and where the numbers stand that change with each query.
@@ -87,6 +87,13 @@ impl Board {
         status.waiting = self.waiting.load(Ordering::Relaxed);
         status.fetching = self.fetching.load(Ordering::Relaxed);
         status
+    }
+
+    /// Returns of how many zones resolvers have noted which keys they have, or that they have none;
+    /// expired notes included, as they keep their place until another one needs it. At most about
+    /// a second old.
+    pub fn zones_known(&self) -> u32 {
+        self.zones_known.load(Ordering::Relaxed)
     }
 
     /// Calls `f` with each upstream and how long its replies took.
@@ -612,7 +619,6 @@ impl Driver {
         let machine = self.machine.borrow();
         self.board.waiting.store(machine.waiting() as u32, Ordering::Relaxed);
         self.board.fetching.store(machine.active() as u32, Ordering::Relaxed);
-        self.board.zones_known.store(machine.zones_known(), Ordering::Relaxed);
     }
 
     /// Sends clients the replies that were delivered to their outlets.
@@ -654,6 +660,7 @@ impl Driver {
         self.machine.borrow_mut().set_time(wall.map_or(0, |since| since.as_secs()), now);
         let machine = self.machine.borrow();
         let published = Published { status: machine.status(now), meters: machine.meters() };
+        self.board.zones_known.store(machine.zones_known(), Ordering::Relaxed);
         drop(machine);
         *self.board.published.lock().unwrap_or_else(PoisonError::into_inner) = published;
         self.published.set(now);

@@ -35,6 +35,31 @@ impl Counter {
     }
 }
 
+/// The largest value of something since whoever reads it had it begin from zero.
+#[derive(Debug, Default)]
+pub struct Peak(AtomicU64);
+
+impl Peak {
+    /// Notes a value. Only the owning worker may call it.
+    #[inline]
+    pub fn note(&self, value: u64) {
+        // Whoever resets it at this moment reads it once more.
+        if value > self.0.load(Ordering::Relaxed) {
+            self.0.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the largest value.
+    pub fn read(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Begins from zero.
+    pub fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
 /// A number that several threads raise.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
@@ -52,15 +77,17 @@ impl Count {
 }
 
 /// Declares `Counters`, what one worker counts, from metric names and help texts. For every crate
-/// whose workers count.
+/// whose workers count. Behind a semicolon are peaks, which are no metrics: they begin from zero
+/// when somebody says so.
 #[macro_export]
 macro_rules! counters {
-    ($($name:ident: $help:literal),* $(,)?) => {
+    ($($name:ident: $help:literal),* $(,)? $(; $($peak:ident: $peak_help:literal),* $(,)?)?) => {
         /// One worker's counters, on cache lines of their own.
         #[derive(Debug, Default)]
         #[repr(align(128))]
         pub struct Counters {
             $(#[doc = $help] pub $name: $crate::Counter,)*
+            $($(#[doc = $peak_help] pub $peak: $crate::Peak,)*)?
         }
 
         impl Counters {

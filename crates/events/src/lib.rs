@@ -19,7 +19,7 @@ use wire::{EdeCode, Header, Query, Rcode};
 
 use clients::client::{Client, Now};
 use clients::gate::prefix_set::PrefixSet;
-pub use counter::{Count, Counter};
+pub use counter::{Count, Counter, Peak};
 pub use path::{Listed, Mark, PATH_MAX, Path, list_number};
 pub use record::{ADDRESSES_MAX, Addresses, Event, EventRecord, EventView};
 pub use ring::{Doorbell, EventCounts, EventReader, EventWriter, ring};

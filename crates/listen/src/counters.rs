@@ -53,4 +53,6 @@ events::counters! {
     http_queries: "DNS queries in HTTP requests.",
     http_refused: "HTTP requests that were answered with an error.",
     tls_failed: "Connections closed because what came is not TLS as we speak it.",
+    ;
+    udp_queued_us_max: "The longest that a datagram waited to be read, in microseconds, where `sockets.queue-timeout` is set.",
 }

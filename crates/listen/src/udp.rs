@@ -121,10 +121,10 @@ pub(crate) struct Reader<S: Service> {
     opener: Option<Rc<RefCell<Opener>>>,
     /// What the replies to `late` are sealed with, then.
     reply_keys: Vec<ReplyKey>,
-    /// Seconds that a query may have waited in the kernel; zero: as long as it likes.
-    queue_timeout_s: u32,
-    /// Queries of the batch at hand that came before this are not answered.
-    too_old_s: u32,
+    /// Microseconds that a query may have waited in the kernel, where that is bounded.
+    queue_timeout_us: u64,
+    /// When the batch at hand was received, in microseconds since 1970.
+    received_us: u64,
     /// The last value of the kernel's count of lost datagrams, and when it was asked for.
     lost: u32,
     lost_asked_ms: u64,
@@ -200,8 +200,8 @@ impl<S: Service> Reader<S> {
             late: Vec::with_capacity(DEFERRED_MAX),
             reply_keys: Vec::with_capacity(if opener.is_some() { DEFERRED_MAX } else { 0 }),
             opener,
-            queue_timeout_s: plan.queue_timeout_s,
-            too_old_s: 0,
+            queue_timeout_us: u64::from(plan.queue_timeout_s) * 1_000_000,
+            received_us: 0,
             lost: 0,
             lost_asked_ms: 0,
             steered_ms: if steered.is_some() { 0 } else { u64::MAX },
@@ -250,7 +250,7 @@ impl<S: Service> Reader<S> {
     fn batch(&mut self, messages: usize) {
         let service = Rc::clone(&self.service);
         let now = service.now();
-        self.too_old_s = now.unix_seconds.saturating_sub(self.queue_timeout_s);
+        self.received_us = now.unix_us();
         let mut cursor = Cursor::default();
         let outlet = Rc::clone(&self.outlet);
         outlet.counters.udp_batches.bump();
@@ -403,9 +403,7 @@ impl<S: Service> Reader<S> {
             self.outlet.counters.udp_unusable.bump();
             return None;
         }
-        if message.came_at.is_some_and(|came_at| came_at < self.too_old_s) {
-            // Its client has asked again by now.
-            self.outlet.counters.udp_timed_out.bump();
+        if message.came_at_us.is_some_and(|came_at_us| self.is_too_late(came_at_us.get())) {
             return None;
         }
         let client = Client {
@@ -424,6 +422,21 @@ impl<S: Service> Reader<S> {
         } else {
             self.proxied(client, datagram)
         }
+    }
+
+    /// Notes how long a query waited in the kernel; returns whether that was too long.
+    #[inline(never)]
+    fn is_too_late(&self, came_at_us: u64) -> bool {
+        let counters = &self.outlet.counters;
+        // Nothing comes later than now, unless the clock was set back.
+        let waited_us = self.received_us.saturating_sub(came_at_us);
+        counters.udp_queued_us_max.note(waited_us);
+        let is_too_late = waited_us > self.queue_timeout_us;
+        if is_too_late {
+            // Its client has asked again by now.
+            counters.udp_timed_out.bump();
+        }
+        is_too_late
     }
 
     /// Reads the PROXY header if the peer is one that must send it.
@@ -472,7 +485,7 @@ mod tests {
 
     fn check(bytes: &[u8], datagram_octets: usize, expect: &[&[u8]]) {
         let peer = SocketAddr::from(([192, 0, 2, 1], 53));
-        let message = Message { bytes, peer, local: None, datagram_octets, came_at: None };
+        let message = Message { bytes, peer, local: None, datagram_octets, came_at_us: None };
         let mut cursor = Cursor::default();
         let mut found = Vec::new();
         while cursor.message == 0 {

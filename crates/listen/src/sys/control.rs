@@ -3,6 +3,7 @@
 //! Ancillary data as Linux lays it out (cmsg(3)): read and written as bytes, without pointers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::num::NonZeroU64;
 
 use super::Local;
 
@@ -39,8 +40,8 @@ pub(super) struct Ancillary {
     pub(super) local: Local,
     /// Octets per datagram, when several were coalesced.
     pub(super) datagram_octets: Option<usize>,
-    /// When it came, in seconds since 1970.
-    pub(super) came_at: Option<u32>,
+    /// When it came, in microseconds since 1970.
+    pub(super) came_at_us: Option<NonZeroU64>,
 }
 
 /// Reads the entries of a control buffer; stops at the first that overruns.
@@ -72,8 +73,14 @@ pub(super) fn parse(mut bytes: &[u8]) -> Ancillary {
             }
             (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
                 // timespec: seconds, nanoseconds.
-                let seconds = data.first_chunk::<WORD>().map(|word| usize::from_ne_bytes(*word));
-                found.came_at = seconds.map(|seconds| seconds as u32);
+                if let Some((seconds, rest)) = data.split_first_chunk::<WORD>()
+                    && let Some(nanoseconds) = rest.first_chunk::<WORD>()
+                {
+                    let [seconds, nanoseconds] =
+                        [seconds, nanoseconds].map(|it| usize::from_ne_bytes(*it) as u64);
+                    let came_at_us = seconds.wrapping_mul(1_000_000).wrapping_add(nanoseconds / 1000);
+                    found.came_at_us = NonZeroU64::new(came_at_us);
+                }
             }
             _ => {}
         }

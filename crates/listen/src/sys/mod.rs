@@ -16,6 +16,7 @@ mod portable;
 use std::cell::OnceCell;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::num::NonZeroU64;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixDatagram, UnixListener};
 
@@ -63,8 +64,8 @@ pub(crate) struct Message<'a> {
     pub(crate) local: Local,
     /// Octets per datagram (the last may have fewer); `bytes.len()` or more when it is only one.
     pub(crate) datagram_octets: usize,
-    /// When the kernel got it, in seconds since 1970, if the socket was told to ask for that.
-    pub(crate) came_at: Option<u32>,
+    /// When the kernel got it, in microseconds since 1970, if the socket was told to ask for that.
+    pub(crate) came_at_us: Option<NonZeroU64>,
 }
 
 /// What [`Inbox::message`] found.

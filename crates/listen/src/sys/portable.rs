@@ -100,7 +100,7 @@ impl Inbox {
         // SAFETY: the array was initialised with zeros and the kernel only ever overwrites it.
         let bytes = unsafe { bytes.assume_init_ref() };
         let Some(peer) = peer else { return Some(Received::Unusable) };
-        Some(Received::Message(Message { bytes, peer, local: None, datagram_octets: len, came_at: None }))
+        Some(Received::Message(Message { bytes, peer, local: None, datagram_octets: len, came_at_us: None }))
     }
 }
 

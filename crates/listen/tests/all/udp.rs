@@ -58,10 +58,29 @@ fn sock_queue_timeout_drops_what_has_waited_too_long_and_nothing_else() {
             while server.count("udp_timed_out") < 1 {
                 tokio::task::yield_now().await;
             }
+            let longest = || server.counters.udp_queued_us_max.read();
+            assert!(
+                (50_000_000..=60_000_000).contains(&longest()),
+                "{} us, although it is dropped",
+                longest()
+            );
+            server.counters.udp_queued_us_max.reset();
             server.service.unix_seconds.set(now);
             assert_eq!(ask(&client, &query(2, "now")).await, query(2, "now"));
             assert_eq!((server.count("udp_timed_out"), server.count("udp_replies")), (1, 1));
+            assert!(longest() <= 3_000_000, "{} us", longest());
         }
+    });
+}
+
+#[test]
+fn nothing_is_known_of_the_time_in_the_kernel_without_sock_queue_timeout() {
+    run(async {
+        let server = start("127.0.0.1:0", |_| {});
+        server.service.unix_seconds.set(u32::MAX);
+        let client = client("127.0.0.1:0", server.at("127.0.0.1")).await;
+        assert_eq!(ask(&client, &query(1, "now")).await, query(1, "now"));
+        assert_eq!(server.counters.udp_queued_us_max.read(), 0);
     });
 }
 

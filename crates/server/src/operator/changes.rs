@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use diagnostic::Diagnostic;
@@ -32,9 +31,13 @@ pub struct WorkerNumbers {
     pub waiting: u64,
     /// How many waited already when one began to, added up for all of them.
     pub found_waiting: u64,
-    /// The most of these since [`Operator::forget_most_waiting`].
+    /// The most of these since [`Operator::reset_peaks`].
     pub most_waiting: u64,
-    /// Zones of which it is known which keys they have, or that they have none.
+    /// The longest that a datagram waited to be read since then, in microseconds, where
+    /// `sockets.queue-timeout` is set.
+    pub queued_us_max: u64,
+    /// Zones of which it is noted which keys they have, or that they have none; expired notes
+    /// included.
     pub zones_known: u64,
 }
 
@@ -159,16 +162,28 @@ impl Operator {
             let waiting = u64::from(worker.board.status().waiting);
             let (found_waiting, most_waiting) = worker.board.counts.waits.read_found();
             let details = worker.details.read();
-            let zones_known = worker.board.zones_known.load(Ordering::Relaxed).into();
-            WorkerNumbers { counters, details, waits, waiting, found_waiting, most_waiting, zones_known }
+            let zones_known = worker.board.zones_known().into();
+            let queued_us_max = worker.listen.udp_queued_us_max.read();
+            WorkerNumbers {
+                counters,
+                details,
+                waits,
+                waiting,
+                found_waiting,
+                most_waiting,
+                queued_us_max,
+                zones_known,
+            }
         };
         self.facts.worker_handles.iter().map(of_one).collect()
     }
 
-    /// Has what is the most of queries that wait begin from zero.
-    pub fn forget_most_waiting(&self) {
+    /// Has what is the most of something begin from zero: of queries that wait, and of the time
+    /// that datagrams waited to be read.
+    pub fn reset_peaks(&self) {
         for worker in &self.facts.worker_handles {
             worker.board.counts.waits.forget_most();
+            worker.listen.udp_queued_us_max.reset();
         }
     }
 

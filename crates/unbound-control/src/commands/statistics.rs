@@ -62,7 +62,7 @@ pub(super) fn begin_from_zero(context: &Context) {
         labels: operator.label_counts(),
         at: operator.uptime(),
     };
-    operator.forget_most_waiting();
+    operator.reset_peaks();
     *context.zero() = now;
 }
 
@@ -100,6 +100,7 @@ impl Numbers {
         self.counted.waiting += other.counted.waiting;
         self.counted.found_waiting += other.counted.found_waiting;
         self.counted.most_waiting = self.counted.most_waiting.max(other.counted.most_waiting);
+        self.counted.queued_us_max = self.counted.queued_us_max.max(other.counted.queued_us_max);
         self.counted.zones_known += other.counted.zones_known;
         self.counted.details.add(&other.counted.details);
     }
@@ -173,7 +174,7 @@ impl Numbers {
         line("num.cachemiss", self.misses());
         line("num.prefetch", self.engine("prefetches"));
         line("num.queries_timed_out", self.of("listen", "udp_timed_out"));
-        line("query.queue_time_us.max", 0);
+        line("query.queue_time_us.max", self.counted.queued_us_max);
         line("num.expired", self.engine("cache_stale"));
         line("num.recursivereplies", self.recursions());
         // There these lines are only in programs that were built for DNSCrypt.

@@ -1,5 +1,7 @@
 //! Statistics, as the other program's users read them.
 
+use testkit::eventually;
+
 use super::*;
 use crate::harness::send;
 
@@ -38,6 +40,31 @@ fn the_plug_in_of_munin_reads_the_statistics() {
         let shown = shown(graph);
         assert!(shown.contains(line), "{graph}: {shown}");
     }
+}
+
+#[test]
+fn queue_time_us_max_is_counted_with_sock_queue_timeout_alone_and_begins_from_zero() {
+    let longest = |running: &Running, command: &str| -> u64 {
+        let (code, said) = running.theirs(command, "");
+        assert_eq!(code, 0, "{said}");
+        let of = |whose: &str| {
+            let key = format!("{whose}.query.queue_time_us.max=");
+            let value = said.lines().find_map(|line| line.strip_prefix(&*key)).expect("the key");
+            value.parse::<u64>().expect("a number")
+        };
+        assert_eq!(of("total"), of("thread0").max(of("thread1")), "the longest of all threads");
+        of("total")
+    };
+    let stamped = Running::start(&Control::Unix, " sock-queue-timeout: 60\n", "");
+    eventually("a query that waited", || {
+        stamped.ask("www.static.example");
+        longest(&stamped, "stats_noreset") > 0
+    });
+    assert!(longest(&stamped, "stats") < 60_000_000, "nothing was dropped");
+    assert_eq!(longest(&stamped, "stats_noreset"), 0);
+    let other = Running::start(&Control::Unix, "", "");
+    other.ask("www.static.example");
+    assert_eq!(longest(&other, "stats"), 0);
 }
 
 /// What the exporters look for.

@@ -119,13 +119,13 @@ impl Inbox {
         }
         let Some(peer) = self.addresses.get(index)?.parse() else { return Some(Received::Unusable) };
         let bytes = self.octets.slice(index * self.stride, len)?;
-        let (local, datagram_octets, came_at) = if header.msg_hdr.msg_controllen == 0 {
+        let (local, datagram_octets, came_at_us) = if header.msg_hdr.msg_controllen == 0 {
             (None, len, None)
         } else {
             let ancillary = self.ancillary(index, header);
-            (ancillary.local, ancillary.datagram_octets.unwrap_or(len), ancillary.came_at)
+            (ancillary.local, ancillary.datagram_octets.unwrap_or(len), ancillary.came_at_us)
         };
-        Some(Received::Message(Message { bytes, peer, local, datagram_octets, came_at }))
+        Some(Received::Message(Message { bytes, peer, local, datagram_octets, came_at_us }))
     }
 
     fn ancillary(&self, index: usize, header: &libc::mmsghdr) -> control::Ancillary {

@@ -233,17 +233,17 @@ mod tests {
     fn queries_say_when_they_came_if_that_is_asked_for() {
         let (server, client) = (socket("127.0.0.1:0"), socket("127.0.0.1:0"));
         prepare_datagrams(server.as_fd(), false, false, false, true).expect("Linux has time stamps");
-        let seconds = || {
+        let microseconds = || {
             let now = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
-            now.expect("after 1970").as_secs() as u32
+            now.expect("after 1970").as_micros() as u64
         };
-        let before = seconds();
+        let before = microseconds();
         client.send_to(b"hello", server.local_addr().expect("bound")).expect("sent");
         let mut inbox = Inbox::new(&Shape { stamped: true, ..SHAPE });
         inbox.receive(server.as_fd()).expect("received");
         let Some(Received::Message(message)) = inbox.message(0) else { panic!("a message") };
-        let came_at = message.came_at.expect("a moment");
-        assert!((before..=seconds()).contains(&came_at), "{came_at}");
+        let came_at_us = message.came_at_us.expect("a moment");
+        assert!((before..=microseconds()).contains(&came_at_us.get()), "{came_at_us}");
         assert_eq!(message.datagram_octets, 5);
     }
 
