@@ -96,7 +96,7 @@ pub(super) const ROWS: &[Row] = &[
         duration(SECOND, HOUR),
         "30s",
         "RFC 8767 §4",
-        "The TTL of expired records in a stale answer; the others have what they have left.",
+        "The TTL of expired records in a stale answer, but no more than they came with; the others have what they have left.",
     )
     .unbound(&["serve-expired-reply-ttl"]),
     row(

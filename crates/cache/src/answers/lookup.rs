@@ -12,7 +12,8 @@ use wire::{EdeCode, Flags, Rcode};
 /// How TTLs are written into an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ageing {
-    /// What the TTL of an expired record becomes (RFC 8767 §4 recommends 30 seconds).
+    /// What the TTL of an expired record becomes (RFC 8767 §4 recommends 30 seconds), unless it was
+    /// stored with a smaller one.
     pub stale_ttl: u32,
 }
 
@@ -86,7 +87,8 @@ impl Cache {
     /// `out`, TTLs aged.
     ///
     /// TTLs are less by the answer's age, each from its own start; of a stale answer, those of
-    /// records that have expired are `ageing.stale_ttl`. What `out` holds after `len` octets is
+    /// records that have expired are `ageing.stale_ttl`, or what they were stored with if that is
+    /// less (but at least one second: RFC 8767 §4). What `out` holds after `len` octets is
     /// unspecified. Never waits and writes no shared memory except, for the first three uses of an
     /// entry, its use count.
     pub fn lookup(&self, key: &Key<'_>, now: Now, out: &mut [u8], ageing: Ageing) -> Option<Hit> {
@@ -171,10 +173,12 @@ impl Meta {
             let Some(field) = out.get_mut(usize::from(at)..).and_then(<[u8]>::first_chunk_mut::<4>) else {
                 break;
             };
-            let left = u32::from_be_bytes(*field).saturating_sub(age);
+            let stored = u32::from_be_bytes(*field);
+            let left = stored.saturating_sub(age);
             let ttl = match freshness {
-                // What has not expired keeps what is left to it.
-                Freshness::Stale { .. } if left == 0 => ageing.stale_ttl,
+                // What has not expired keeps what is left to it. Nobody is to keep what has expired
+                // for longer than its zone says.
+                Freshness::Stale { .. } if left == 0 => ageing.stale_ttl.min(stored.max(1)),
                 _ => left,
             };
             *field = ttl.to_be_bytes();

@@ -113,6 +113,24 @@ fn each_record_ages_on_its_own() {
 }
 
 #[test]
+fn no_expired_record_has_a_longer_ttl_than_it_came_with() {
+    let cache = cache_of(1 << 20);
+    let name = name("example.org");
+    let key = key(&cache, &name);
+    let records = [body(5, 1), body(60, 2), body(30, 3), body(1, 4)].concat();
+    let entry = Entry { ttl_offsets: &[6, 22, 38, 54], answers: 4, ..entry(&records, 1, 600) };
+    let _ = cache.insert(&key, &entry, Now(0));
+    let (hit, octets) = look(&cache, &key, 300).expect("stale");
+    assert!(hit.is_stale());
+    assert_eq!(octets, [body(5, 1), body(30, 2), body(30, 3), body(1, 4)].concat());
+    // RFC 8767 §4: the TTL is never zero.
+    let records = body(0, 1);
+    let entry = Entry { ttl_offsets: &[6], answers: 1, ..self::entry(&records, 1, 600) };
+    let _ = cache.insert(&key, &entry, Now(0));
+    assert_eq!(look(&cache, &key, 300).expect("stale").1, body(1, 1));
+}
+
+#[test]
 fn keys_that_differ_in_any_part_do_not_meet() {
     let cache = cache_of(1 << 20);
     let hash_key = cache.hash_key();
