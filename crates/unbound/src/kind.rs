@@ -109,18 +109,8 @@ pub(crate) fn kind_of(word: &str) -> Option<Kind> {
 /// Returns whether zones of a type all do the same, so that many of them are one set of names, and
 /// nothing is said of each.
 pub(crate) fn is_alike_in_bulk(word: &str) -> bool {
-    let has_rules_of_its_own = |kind| {
-        matches!(
-            kind,
-            Kind::Redirect
-                | Kind::TypeTransparent
-                | Kind::BlockAOrData
-                | Kind::BlockAaaaOrData
-                | Kind::NoView
-                | Kind::Ipset
-                | Kind::Truncate
-        )
-    };
+    let has_rules_of_its_own =
+        |kind| matches!(kind, Kind::Redirect | Kind::NoView | Kind::Ipset | Kind::Truncate);
     word != "nodefault"
         && !word.starts_with("inform")
         && kind_of(word).is_some_and(|kind| !has_rules_of_its_own(kind))

@@ -1,6 +1,6 @@
 //! Local zones: names that are answered here, or not at all; and views, which have their own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -379,12 +379,11 @@ impl<'a> Lowering<'a> {
                 }
             }
             kind if kind.is_by_type() => {
-                for zone in zones {
-                    by_type(making, zone, &with_who);
-                    let condition = with_who(format!("qname in suffix:{}", zone.name));
-                    making.rules.extend(blocked(kind, &condition, zone.at));
-                    making.rules.push(rule(condition, &[kind.action()], zone.at));
-                }
+                let at = group.at().unwrap_or(self.tree.whole());
+                by_type(making, zones, at, &with_who);
+                let condition = with_who(self.is_in(making.source, group));
+                making.rules.extend(blocked(kind, &condition, at));
+                making.rules.push(rule(condition, &[kind.action()], at));
             }
             _ => {
                 let at = group.at().unwrap_or(self.tree.whole());
@@ -409,8 +408,8 @@ impl<'a> Lowering<'a> {
                     // Other types of the same names are denied, or have no address.
                     let theirs: BTreeSet<&str> =
                         owned.iter().filter_map(|owner| making.source.closest(owner)).collect();
-                    let have_data = zones.iter().filter(|zone| theirs.contains(&*zone.name));
-                    have_data.for_each(|zone| by_type(making, zone, &with_who));
+                    let have_data = zones.iter().copied().filter(|zone| theirs.contains(&*zone.name));
+                    by_type(making, &have_data.collect::<Vec<_>>(), at, &with_who);
                 } else if kind.has_data() && making.has_data {
                     let has_data = match making.source.confines_data(kind, zones) {
                         false => Some(condition.clone()),
@@ -694,19 +693,20 @@ fn blocked(kind: Kind, condition: &str, at: Span) -> Option<Node> {
     Some(rule(condition, &["respond(noerror, authoritative)"], at))
 }
 
-/// Answers the types that names of a zone have.
-fn by_type(making: &mut Making<'_, '_>, zone: &Zone<'_>, with_who: &impl Fn(String) -> String) {
+/// Answers the types that names of zones have: one look-up for each type, however many zones.
+fn by_type(making: &mut Making<'_, '_>, zones: &[&Zone<'_>], at: Span, with_who: &impl Fn(String) -> String) {
     // What is redirected is in sets of its own.
     if !making.has_data {
         return;
     }
     let source = making.source;
-    let mut by_type: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (owner, rtype) in source.data().filter(|(owner, _)| is_below(owner, &zone.name)) {
-        by_type.entry(rtype).or_default().push(owner);
+    let mut by_type: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let names: HashSet<&str> = zones.iter().map(|zone| &*zone.name).collect();
+    let is_theirs = |owner: &str| above(owner).any(|name| names.contains(name));
+    for (owner, rtype) in source.data().filter(|(owner, _)| is_theirs(owner)) {
+        by_type.entry(rtype).or_default().insert(owner);
     }
-    for (rtype, mut owners) in by_type {
-        owners.dedup();
+    for (rtype, owners) in by_type {
         let owners: Vec<String> = owners.iter().map(|owner| format!("exact:{owner}")).collect();
         let is_its = format!("qname in {}", owners.join("|"));
         // An alias is one for all types.
@@ -714,7 +714,7 @@ fn by_type(making: &mut Making<'_, '_>, zone: &Zone<'_>, with_who: &impl Fn(Stri
             "CNAME" => with_who(is_its),
             _ => with_who(format!("qtype == {rtype} and {is_its}")),
         };
-        making.rules.push(rule(condition, &[&format!("records({})", making.records)], zone.at));
+        making.rules.push(rule(condition, &[&format!("records({})", making.records)], at));
     }
 }
 

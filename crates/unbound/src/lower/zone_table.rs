@@ -74,9 +74,7 @@ impl<'a> Zones<'a> {
     /// not looked at, unless `is_asked` says that some will be asked for by name. `has_more`: there
     /// are many of them beside the list.
     pub(super) fn new(list: Vec<Zone<'a>>, is_asked: bool, has_more: bool) -> (Self, Vec<Zone<'a>>) {
-        let is_plain = |zone: &Zone<'_>| {
-            zone.kind != Kind::Redirect && !zone.kind.is_by_type() && zone.special.is_none()
-        };
+        let is_plain = |zone: &Zone<'_>| zone.kind != Kind::Redirect && zone.special.is_none();
         let are_alike = match list.as_slice() {
             [] => true,
             [first, others @ ..] => {

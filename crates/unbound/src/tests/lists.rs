@@ -37,6 +37,35 @@ fn a_block_list_is_one_set_whose_text_is_the_names_of_its_lines() {
 }
 
 #[test]
+fn zones_whose_names_have_their_data_by_type_are_one_set_and_a_rule_for_each_type() {
+    for (kind, blocked, count) in
+        [("typetransparent", 0, MANY), ("block_a_wdata", 1, MANY), ("block_aaaa_wdata", 1, 100_000)]
+    {
+        let zones: String =
+            (0..count).map(|number| format!(" local-zone: n{number}.example {kind}\n")).collect();
+        let without = format!("server:\n{zones}");
+        let data = |number: usize| {
+            format!(
+                " local-data: \"n{number}.example A 192.0.2.1\"\n local-data: \"b.n{number}.example TXT b\"\n"
+            )
+        };
+        let with = format!("{without}{}", (0..count).map(data).collect::<String>());
+        for (text, types) in [(&without, 0), (&with, 2)] {
+            let (entries, found) = read_files(&[("u.conf", text)]);
+            assert!(found.is_empty(), "{found:?}");
+            let names = pieces(&entries, &format!("local-{}-0", kind.replace('_', "-"))).concat();
+            assert_eq!(names.lines().count(), count, "{kind}");
+            let policy = entries.iter().find(|entry| entry.key == "policy").expect("there is a policy");
+            let Value::Map(policies) = &policy.node.value else { panic!("{policy:?}") };
+            let zones = policies.iter().find(|entry| entry.key == "local-zones").expect("it has zones");
+            let Value::List(rules) = &zones.node.value else { panic!("{kind}") };
+            // Each type of data, what is blocked, the zones themselves, other data, built-in zones.
+            assert_eq!(rules.len(), types + blocked + 1 + usize::from(types > 0) + 1, "{kind}");
+        }
+    }
+}
+
+#[test]
 fn lists_of_several_files_are_one_set() {
     let half = |begin: usize| -> String {
         (begin..begin + MANY).map(|it| format!("local-zone: n{it}.example. refuse\r\n")).collect()
