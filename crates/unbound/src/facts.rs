@@ -233,11 +233,12 @@ impl Facts {
         lines
     }
 
-    /// Returns local data: each with its owner, and with owner, TTL, class, type and data as text.
+    /// Returns local data: owner, TTL, class, type and data, with tabs between them. Sorted as texts,
+    /// so that the records of one owner have an order.
     pub fn local_data(&self, view: Option<&str>) -> Vec<String> {
-        let mut lines: Vec<(String, String)> = self.local_records(view);
-        lines.sort_by_cached_key(|(owner, line)| (key(owner), line.clone()));
-        lines.into_iter().map(|(_, line)| line).collect()
+        let mut lines: Vec<String> = self.local_records(view).into_iter().map(|(_, line)| line).collect();
+        lines.sort_unstable();
+        lines
     }
 
     fn local_records(&self, view: Option<&str>) -> Vec<(String, String)> {

@@ -33,9 +33,16 @@ fn zones(call: &mut Call<'_>, view: Option<&str>) -> Outcome {
 
 /// Returns what names are sorted by, as the other program lists them: label by label from the last
 /// one, of two the shorter first.
-pub(super) fn by_labels(name: &str) -> Vec<(usize, String)> {
-    let labels = name.trim_end_matches('.').rsplit('.').filter(|label| !label.is_empty());
-    labels.map(|label| (label.len(), label.to_ascii_lowercase())).collect()
+///
+/// One allocation, as a million names may be sorted: the length of each label as an octet, then the
+/// label in lower case.
+pub(super) fn by_labels(name: &str) -> Vec<u8> {
+    let mut key = Vec::with_capacity(name.len() + 1);
+    for label in name.trim_end_matches('.').rsplit('.').filter(|label| !label.is_empty()) {
+        key.push(u8::try_from(label.len()).unwrap_or(u8::MAX));
+        key.extend(label.bytes().map(|octet| octet.to_ascii_lowercase()));
+    }
+    key
 }
 
 pub(super) fn list_local_data(call: &mut Call<'_>) -> Outcome {
@@ -52,13 +59,18 @@ fn data(call: &mut Call<'_>, view: Option<&str>) -> Outcome {
     let mut records = facts.local_data(view);
     if view.is_none() {
         records.extend(facts.built_in_data());
-        records.sort_by_cached_key(|record| by_labels(record.split('\t').next().unwrap_or_default()));
     }
-    for record in records {
+    for record in sorted(records) {
         // The other program leaves a line empty behind each.
         call.line(format_args!("{record}\n"))?;
     }
     Ok(())
+}
+
+/// Sorts records as they are listed. Those of one owner stay in their order.
+fn sorted(mut records: Vec<String>) -> Vec<String> {
+    records.sort_by_cached_key(|record| by_labels(record.split('\t').next().unwrap_or_default()));
+    records
 }
 
 pub(super) fn list_insecure(call: &mut Call<'_>) -> Outcome {
@@ -239,11 +251,33 @@ pub(super) fn ratelimit_list(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
-/// Lists clients that are over the limit; no list is kept of others.
+/// Lists clients that are over the limit, also with `+a`: of others the table of the limit has no
+/// addresses.
 pub(super) fn ip_ratelimit_list(call: &mut Call<'_>) -> Outcome {
     call.letters("a")?;
     for (client, rate, limit) in call.context.operator.limited_clients() {
         call.line(format_args!("{client} {rate} limit {limit}"))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_listed_label_by_label_from_the_last_one_the_shorter_first() {
+        let order = [".", "b.", "aa.", "a.aa.", "A.A.aa.", "bb.aa.", "bb.", "aaa."];
+        let mut names = order.map(str::to_owned);
+        names.reverse();
+        names.sort_by_cached_key(|name| by_labels(name));
+        assert_eq!(names, order);
+    }
+
+    #[test]
+    fn records_of_one_owner_stay_in_their_order() {
+        let records = ["b.\tA\t2", "localhost.\tA\town", "B.\tA\t1", "localhost.\tA\tbuilt in"];
+        let expected = ["b.\tA\t2", "B.\tA\t1", "localhost.\tA\town", "localhost.\tA\tbuilt in"];
+        assert_eq!(sorted(records.map(str::to_owned).to_vec()), expected);
+    }
 }
