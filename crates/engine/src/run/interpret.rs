@@ -223,7 +223,8 @@ impl Run<'_> {
         match cache.look_up(&asked, (env.now.cache, context.texts), out, may_refresh) {
             Found::Answer(mut answer, outlook) => {
                 answer.subnet_bits = self.outgoing.echoed_bits(query, subnet);
-                if subnet.is_some() && answer.scope != SubnetScope::EVERY {
+                let is_fresh = matches!(outlook, Outlook::Fresh | Outlook::Prefetch);
+                if is_fresh && subnet.is_some() && answer.scope != SubnetScope::EVERY {
                     counters.cache_subnets.bump();
                 }
                 match outlook {
@@ -239,7 +240,6 @@ impl Run<'_> {
                     Outlook::Stale => counters.cache_stale.bump(),
                     Outlook::Failure => counters.cache_failures.bump(),
                 }
-                let is_fresh = matches!(outlook, Outlook::Fresh | Outlook::Prefetch);
                 tracer.step(step, StepOutcome::Looked(Some(is_fresh)));
                 Some(answer)
             }

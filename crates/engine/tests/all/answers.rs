@@ -606,10 +606,10 @@ fn ad_is_believed_only_where_the_operator_says_so() {
     }
 }
 
-#[test]
-fn subnets_keep_answers_apart_where_they_are_told_upstream() {
-    let mut server = Server::with(gate(), |cache| {
-        let rules = CacheRules { keeps_subnets_apart: true, ..CacheRules::default() };
+/// Returns a server that tells its upstream the subnets of clients.
+fn telling_subnets(rules: CacheRules) -> Server {
+    Server::with(gate(), |cache| {
+        let rules = CacheRules { keeps_subnets_apart: true, ..rules };
         vec![
             Op::Cache(CacheStep { cache: Arc::clone(cache), rules, view: 0, continues: false }),
             Op::Forward(ForwardStep {
@@ -619,7 +619,33 @@ fn subnets_keep_answers_apart_where_they_are_told_upstream() {
                 trusts_ad: false,
             }),
         ]
-    });
+    })
+}
+
+#[test]
+fn an_expired_answer_for_a_subnet_is_not_counted_among_hits_for_subnets() {
+    let mut server = telling_subnets(CacheRules { stale_client_timeout_ms: 0, ..CacheRules::default() });
+    let ask = www().option(8, &[0, 1, 24, 0, 198, 51, 1]);
+    let mut reply = with_address(&www(), 60, [192, 0, 2, 1]);
+    // Its OPT record is the last, and empty: it gets the subnet with a scope of 24.
+    reply.truncate(reply.len() - 2);
+    reply.extend([0, 11, 0, 8, 0, 7, 0, 1, 24, 24, 198, 51, 1]);
+    let suspended = server.ask(&ask).deferred();
+    server.resume(suspended, Ok(&reply));
+    let mut counted = || {
+        assert_eq!(seen(&server.ask(&ask).answered()).answers[0].2, [192, 0, 2, 1]);
+        let of = [&server.counters.cache_hits, &server.counters.cache_subnets, &server.counters.cache_stale];
+        let counts = of.map(events::Counter::read);
+        server.wait(61);
+        counts
+    };
+    assert_eq!(counted(), [1, 1, 0]);
+    assert_eq!(counted(), [1, 1, 1]);
+}
+
+#[test]
+fn subnets_keep_answers_apart_where_they_are_told_upstream() {
+    let mut server = telling_subnets(CacheRules::default());
     let from = |third: u8| www().option(8, &[0, 1, 24, 0, 198, 51, third]);
     let suspended = server.ask(&from(1)).deferred();
     assert_eq!(
