@@ -413,7 +413,8 @@ impl Resolver {
         self.tasks.len()
     }
 
-    /// Returns of how many zones it is known which keys they have, or that they have none.
+    /// Returns of how many zones it is noted which keys they have, or that they have none. Expired
+    /// notes count until another one takes their place.
     pub fn zones_known(&self) -> usize {
         self.chains.len()
     }
@@ -459,7 +460,11 @@ impl Resolver {
         let hash_key = self.hash_key();
         let hash = |waiter: Waiter| hash_key.mix(u64::from(waiter.0), 0);
         match self.waiters.find_mut(hash(waiter), |(other, _)| *other == waiter) {
-            Some((_, known)) => *known = at,
+            Some((_, known)) => {
+                // In a second task it would be handed an answer after it was forgotten.
+                debug_assert!(known.task == at.task, "a waiter waits in one task");
+                *known = at;
+            }
             None => {
                 self.waiters.insert_unique(hash(waiter), (waiter, at), |(waiter, _)| hash(*waiter));
             }
