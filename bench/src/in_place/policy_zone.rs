@@ -13,7 +13,7 @@ use wire::{Flags, Header, Message, NameBuf, Opcode, Rcode, Rtype};
 use super::{Arguments, Figure, SIDES, free_port, listed_name, own_directory, question, spawn, until, write};
 use crate::probe::Heard;
 use crate::queries::{self, Extras};
-use crate::transfer::serial_in;
+use crate::transfer::{serial_in, sockets};
 
 const ZONE: &str = "rpz.test";
 /// Names that a version has instead of those of the version before: an IXFR removes and adds so
@@ -109,7 +109,7 @@ impl Primary {
             is_over: AtomicBool::new(false),
         });
         let failed = |error: io::Error| format!("primary: {error}");
-        let (datagrams, listener) = bind().map_err(failed)?;
+        let (datagrams, listener) = sockets::bind().map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (over_udp, over_tcp) = (Arc::clone(&served), Arc::clone(&served));
         // Both end with the process, or when they are next asked and all is over.
@@ -142,19 +142,6 @@ impl Drop for Primary {
         // Whoever accepts is woken.
         drop(TcpStream::connect(self.address));
     }
-}
-
-fn bind() -> io::Result<(UdpSocket, TcpListener)> {
-    const ATTEMPTS_MAX: usize = 100;
-    let mut last = None;
-    for _ in 0..ATTEMPTS_MAX {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        match UdpSocket::bind(listener.local_addr()?) {
-            Ok(datagrams) => return Ok((datagrams, listener)),
-            Err(error) => last = Some(error),
-        }
-    }
-    Err(last.unwrap_or_else(|| io::ErrorKind::AddrInUse.into()))
 }
 
 /// A message that grows, and goes out when it is full.
@@ -269,15 +256,12 @@ impl Served {
     }
 
     fn accept(self: &Arc<Self>, listener: &TcpListener) {
-        for stream in listener.incoming() {
-            if self.is_over.load(Ordering::Relaxed) {
-                return;
-            }
-            let Ok(stream) = stream else { continue };
-            let served = Arc::clone(self);
-            // It ends with the connection, or when nothing was asked for long.
-            thread::spawn(move || served.converse(stream));
-        }
+        let served = Arc::clone(self);
+        sockets::accept(
+            listener,
+            || self.is_over.load(Ordering::Relaxed),
+            move |stream| served.converse(stream),
+        );
     }
 
     fn converse(&self, mut stream: TcpStream) -> io::Result<()> {

@@ -5,6 +5,7 @@
 
 pub mod primary;
 pub mod receiver;
+pub(crate) mod sockets;
 
 use wire::{Message, Rtype};
 

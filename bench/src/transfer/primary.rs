@@ -2,7 +2,7 @@
 //! grows.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use wire::{Flags, Header, Message, NameBuf, Opcode, Rtype};
 
-use super::serial_in;
+use super::{serial_in, sockets};
 use crate::queries;
 use crate::rules::{self, ZONE};
 
@@ -53,7 +53,7 @@ impl Primary {
     pub fn start(numbers: &[usize]) -> Result<Self, String> {
         let served = Arc::new(Served::new(numbers)?);
         let failed = |error: io::Error| format!("primary: {error}");
-        let (datagrams, listener) = bind().map_err(failed)?;
+        let (datagrams, listener) = sockets::bind().map_err(failed)?;
         datagrams.set_read_timeout(Some(POLL)).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let over_udp = Arc::clone(&served);
@@ -113,20 +113,6 @@ impl Drop for Primary {
             let _ = thread.join();
         }
     }
-}
-
-/// Returns sockets of both kinds with one port.
-fn bind() -> io::Result<(UdpSocket, TcpListener)> {
-    const ATTEMPTS_MAX: usize = 100;
-    let mut last = None;
-    for _ in 0..ATTEMPTS_MAX {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        match UdpSocket::bind(listener.local_addr()?) {
-            Ok(datagrams) => return Ok((datagrams, listener)),
-            Err(error) => last = Some(error),
-        }
-    }
-    Err(last.unwrap_or_else(|| io::ErrorKind::AddrInUse.into()))
 }
 
 impl Served {
@@ -257,15 +243,12 @@ impl Served {
     }
 
     fn accept(self: &Arc<Self>, listener: &TcpListener) {
-        for stream in listener.incoming() {
-            if self.is_over.load(Ordering::Relaxed) {
-                return;
-            }
-            let Ok(stream) = stream else { continue };
-            let served = Arc::clone(self);
-            // It ends with the connection, or when a look finds that all is over.
-            thread::spawn(move || served.converse(stream));
-        }
+        let served = Arc::clone(self);
+        sockets::accept(
+            listener,
+            || self.is_over.load(Ordering::Relaxed),
+            move |stream| served.converse(stream),
+        );
     }
 
     fn converse(&self, mut stream: TcpStream) -> io::Result<()> {
