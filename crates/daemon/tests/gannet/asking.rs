@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 
-use crate::harness::{PATIENCE, Place, Server, Upstream, text};
+use testkit::eventually;
+
+use crate::harness::{Place, Server, Upstream, text};
 use crate::serving::config;
 
 const KEY: &str = "hmac-sha256:xfr.example.org:c2VjcmV0IHNlY3JldA==";
@@ -258,11 +260,7 @@ fn recorded_queries_are_found_where_the_running_server_keeps_them() {
     }
     // No word of the configuration: the server is asked.
     let log = |more: &[&str]| text(&server.run(&[&["log"], more].concat()));
-    let begin = std::time::Instant::now();
-    while log(&[]).1.lines().count() < 3 {
-        assert!(begin.elapsed() < PATIENCE, "{:?}", log(&[]));
-        std::thread::yield_now();
-    }
+    eventually("all three are recorded", || log(&[]).1.lines().count() >= 3);
     let (code, stdout, _) = log(&[]);
     let names: Vec<&str> = stdout.lines().filter_map(|line| line.split(' ').nth(2)).collect();
     assert_eq!(

@@ -4,7 +4,9 @@
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use testkit::eventually;
 
 use crate::harness::{PATIENCE, Place, Server, ask, free_port, is_root, text};
 
@@ -28,9 +30,10 @@ impl Background {
 impl Drop for Background {
     fn drop(&mut self) {
         let _ = Command::new("kill").arg(self.0.to_string()).status();
+        // Not `eventually`, which may panic while another panic unwinds.
         let begin = Instant::now();
         while self.runs() && begin.elapsed() < PATIENCE {
-            std::thread::yield_now();
+            std::thread::park_timeout(Duration::from_millis(5));
         }
     }
 }
@@ -82,11 +85,9 @@ fn do_daemonize_no_stays_in_the_foreground() {
     let port = free_port();
     let conf = conf(&place, port, " username: \"\"\n do-daemonize: no\n logfile: log\n");
     let mut child = place.gannet().args(["unbound", "-c", &conf]).spawn().unwrap();
-    let begin = Instant::now();
-    while !std::fs::read_to_string(place.path("log")).is_ok_and(|log| log.contains("start of service")) {
-        assert!(begin.elapsed() < PATIENCE);
-        std::thread::yield_now();
-    }
+    eventually("it starts", || {
+        std::fs::read_to_string(place.path("log")).is_ok_and(|log| log.contains("start of service"))
+    });
     assert_eq!(std::fs::read_to_string(place.path("pid")).unwrap(), format!("{}\n", child.id()));
     assert!(child.try_wait().unwrap().is_none());
     child.kill().unwrap();
@@ -107,11 +108,9 @@ fn with_sockets_of_a_service_manager_it_stays_in_the_foreground() {
         .env_remove("NOTIFY_SOCKET")
         .env("GANNET_SOCKET", place.path("control.sock"));
     let mut child = shell.spawn().unwrap();
-    let begin = Instant::now();
-    while !std::fs::read_to_string(place.path("log")).is_ok_and(|log| log.contains("start of service")) {
-        assert!(begin.elapsed() < PATIENCE);
-        std::thread::yield_now();
-    }
+    eventually("it starts", || {
+        std::fs::read_to_string(place.path("log")).is_ok_and(|log| log.contains("start of service"))
+    });
     assert_eq!(std::fs::read_to_string(place.path("pid")).unwrap(), format!("{}\n", child.id()));
     child.kill().unwrap();
     child.wait().unwrap();
@@ -253,11 +252,7 @@ fn without_username_the_process_is_the_user_unbound_and_writes_the_keys_that_it_
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let ids = status.lines().find(|line| line.starts_with("Uid:")).unwrap();
     assert_eq!(ids.split_whitespace().skip(1).collect::<Vec<_>>(), vec![user.to_string(); 4]);
-    let begin = Instant::now();
-    while !std::fs::read_to_string(&key).is_ok_and(|text| text.contains("VALID")) {
-        assert!(begin.elapsed() < PATIENCE, "{}", std::fs::read_to_string(&key).unwrap());
-        std::thread::yield_now();
-    }
+    eventually("the key is valid", || std::fs::read_to_string(&key).is_ok_and(|text| text.contains("VALID")));
     let owner = |path: &Path| std::fs::metadata(path).unwrap().uid();
     assert_eq!((owner(&key), owner(&server.place.path("gannet"))), (user, user));
     let checked = text(&server.run(&["unbound", "checkconf", "-o", "username", &conf]));

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use testkit::Identity;
 use testkit::web::serve_securely;
+use testkit::{Identity, eventually};
 
-use crate::harness::{PATIENCE, Place, Server, ask, free_port, text};
+use crate::harness::{Place, Server, ask, free_port, text};
 
 /// Starts a server with more of `server:`; returns it with its port.
 fn start(more: &str) -> (Server, u16) {
@@ -32,16 +32,14 @@ fn start(more: &str) -> (Server, u16) {
 /// Waits until a file has a line that ends so; returns it without what stands before the text.
 fn line(server: &Server, file: &str, word: &str, end: &str) -> String {
     let path = server.place.path(file);
-    let begin = std::time::Instant::now();
-    while begin.elapsed() < PATIENCE {
+    let mut found = None;
+    eventually(&format!("a line of {word} that ends with \"{end}\""), || {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
-        let found = text.lines().find(|line| line.ends_with(end) && line.contains(&format!("] {word}: ")));
-        if let Some(found) = found {
-            return found.to_owned();
-        }
-        std::thread::yield_now();
-    }
-    panic!("no {word} line that ends with \"{end}\": {}", std::fs::read_to_string(&path).unwrap_or_default());
+        let line = text.lines().find(|line| line.ends_with(end) && line.contains(&format!("] {word}: ")));
+        found = line.map(str::to_owned);
+        found.is_some()
+    });
+    found.expect("it was found")
 }
 
 #[test]

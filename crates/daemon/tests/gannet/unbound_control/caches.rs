@@ -1,10 +1,11 @@
 //! A cache goes from Debian's Unbound to ours and back, as text.
 
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+
+use testkit::eventually;
 
 use super::{Control, Running, THEIRS, with_input};
-use crate::harness::{PATIENCE, Place, ask, free_port};
+use crate::harness::{Place, ask, free_port};
 
 /// Debian's server, which asks another for everything.
 struct Unbound {
@@ -30,11 +31,7 @@ impl Unbound {
         let mut command = Command::new("/usr/sbin/unbound");
         command.args(["-d", "-p", "-c"]).arg(&conf).stderr(Stdio::null());
         let unbound = Self { child: command.spawn().unwrap(), place, port };
-        let begin = Instant::now();
-        while unbound.control("status", "").0 != 0 {
-            assert!(begin.elapsed() < PATIENCE, "it does not start");
-            std::thread::yield_now();
-        }
+        eventually("it starts", || unbound.control("status", "").0 == 0);
         unbound
     }
 
