@@ -74,6 +74,9 @@ pub(crate) fn file(file: &File, findings: &mut Vec<Finding>) {
         if line.contains('\t') && file.name() != "Makefile" && !is_table && !is_go {
             found("a tab; indent with spaces, write `\\t` in literals".to_string());
         }
+        if is_go && line.trim_start_matches('\t').starts_with("  ") {
+            found("indented with spaces; gofmt indents with tabs".to_string());
+        }
         for word in UNFINISHED.iter().filter(|word| line.contains(**word)) {
             found(format!(
                 "`{word}`: finish it, or say it in an issue; a known gap goes under `# Limitations`"
@@ -106,6 +109,7 @@ mod tests {
         check("a.rs", "a \n", &[(1, "trailing white space")]);
         check("a.md", "a\n\tb\n", &[(2, "a tab")]);
         check("a.go", "a\n\tb\n", &[]);
+        check("go.mod", "a\n    b\n", &[(2, "indented with spaces")]);
         check("a.tsv", "a\tb\n1\t\n", &[]);
         check("a.md", "a", &[(1, "the last line has no end")]);
     }

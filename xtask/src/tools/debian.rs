@@ -11,7 +11,8 @@ use crate::run::{is_installed, output, run};
 /// two clients of DHCP with their hooks.
 const PACKAGES: [&str; 4] = ["resolvconf", "openresolv", "isc-dhcp-client", "dhcpcd-base"];
 
-/// Unpacks each package into a folder of its name below `place`, unless it is there.
+/// Unpacks each package into a folder of its name below `place`, unless it is there. A package that
+/// cannot be had is named, and its tests are skipped: Debian may have it no more.
 pub(super) fn unpack(place: &Path) -> Result<(), String> {
     let missing: Vec<&str> = PACKAGES.into_iter().filter(|name| !place.join(name).is_dir()).collect();
     if missing.is_empty() {
@@ -19,7 +20,7 @@ pub(super) fn unpack(place: &Path) -> Result<(), String> {
         return Ok(());
     }
     if !is_installed("apt-get") {
-        println!("no files of {}: no apt-get here", missing.join(", "));
+        println!("no files of {}, whose tests are skipped: apt-get is not installed", missing.join(", "));
         return Ok(());
     }
     let wrong = |error: std::io::Error| format!("{}: {error}", place.display());
@@ -30,12 +31,19 @@ pub(super) fn unpack(place: &Path) -> Result<(), String> {
     fs::create_dir_all(&arrived).map_err(wrong)?;
     // What is downloaded by root, root may read: nobody else has to.
     let options = ["-q", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=3", "download"];
-    let download = || run(Command::new("apt-get").current_dir(&arrived).args(options).args(&missing));
-    download().or_else(|_| {
-        // The lists may be absent or old.
-        output(Command::new("apt-get").args(["-q", "update"]))?;
-        download()
-    })?;
+    let download = |name: &&str| run(Command::new("apt-get").current_dir(&arrived).args(options).arg(name));
+    let absent: Vec<&str> = missing.iter().copied().filter(|name| download(name).is_err()).collect();
+    if !absent.is_empty() {
+        // The lists may be absent or old. Only root may renew them.
+        if let Err(why) = output(Command::new("apt-get").args(["-q", "update"])) {
+            println!("the lists of packages are as they were: {why}");
+        }
+        for name in absent {
+            if let Err(why) = download(&name) {
+                println!("no files of {name}, whose tests are skipped: {why}");
+            }
+        }
+    }
     for file in fs::read_dir(&arrived).map_err(wrong)? {
         let file = file.map_err(wrong)?.path();
         // NAME_VERSION_ARCHITECTURE.deb
