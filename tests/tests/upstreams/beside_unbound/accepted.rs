@@ -1,5 +1,7 @@
 //! Differences that are there on purpose, each with its reason.
 
+use std::net::Ipv4Addr;
+
 use wire::{EdeCode, Flags, Rcode, Rtype};
 
 use super::Seen;
@@ -23,6 +25,12 @@ fn is_made(record: &str) -> bool {
     record.contains(" SOA ") && record.contains("066e6f626f647907696e76616c696400")
 }
 
+/// Returns the address of a record, whose data is hexadecimal.
+fn address_of(record: &str) -> Option<Ipv4Addr> {
+    let (_, data) = record.split_once(" A ")?;
+    u32::from_str_radix(data, 16).ok().map(Ipv4Addr::from)
+}
+
 /// Returns whether it is accepted that one of the servers says nothing.
 pub(super) fn is_accepted_silence(
     file: &File,
@@ -34,7 +42,10 @@ pub(super) fn is_accepted_silence(
         // They go on where a name of the server itself is hidden, and ask all servers for other
         // addresses than those that are filtered out, and a server that refuses for seconds.
         (None, Some(ours)) => {
-            is_of_local_zone(asked, ours) || asked.is_chaos || file.filters_addresses() || file.has_detour()
+            is_of_local_zone(asked, ours)
+                || asked.is_chaos
+                || file.filters_addresses()
+                || file.is_of_detour(asked.qname())
         }
         // They drop no answer from memory.
         (Some(_), None) => file.drops_addresses() || asked.qtype == Rtype::DS,
@@ -80,6 +91,17 @@ pub(super) const ACCEPTED: [Accepted; 43] = [
         },
     },
     Accepted {
+        why: "rules of a policy zone on addresses hold for answers from memory, too",
+        // Before errors are taken out, as it looks at them.
+        mend: |file, _, theirs, ours| {
+            let is_named = |address: Ipv4Addr| file.has_rule_on_address(address);
+            let has_address = |(record, _): &(String, u32)| address_of(record).is_some_and(is_named);
+            let is_answered = theirs.sections[0].iter().any(has_address);
+            let is_by_rule = ours.errors == [EdeCode::BLOCKED.0] && ours.sections[0].is_empty();
+            is_answered && (ours.flags.has(Flags::TC) || is_by_rule)
+        },
+    },
+    Accepted {
         why: "replies have Extended DNS Errors where theirs have none",
         mend: |_, _, theirs, ours| {
             if theirs.errors.is_empty() {
@@ -99,23 +121,20 @@ pub(super) const ACCEPTED: [Accepted; 43] = [
         },
     },
     Accepted {
-        why: "RFC 8767 §4: an expired record has the TTL that is set for such, also if it had a smaller one",
-        mend: |file, _, theirs, ours| {
-            for ((_, theirs), (_, ours)) in theirs.sections[0].iter_mut().zip(&mut ours.sections[0]) {
-                if file.has_stale_ttl(*ours) && theirs < ours {
-                    *theirs = *ours;
-                }
+        why: "RFC 7873 §5.2: a refusal has a cookie as well",
+        mend: |_, _, theirs, ours| {
+            if theirs.rcode == Rcode::REFUSED && ours.rcode == Rcode::REFUSED {
+                theirs.cookie = theirs.cookie.or(ours.cookie);
             }
             false
         },
     },
     Accepted {
-        why: "RFC 7873 §5.2: a refusal has a cookie as well; RFC 1035 §4.1.1: RA says what the server can do",
-        mend: |_, _, theirs, ours| {
-            if theirs.rcode == Rcode::REFUSED && ours.rcode == Rcode::REFUSED {
+        why: "RFC 1035 §4.1.1: RA says what the server can do, also to who may ask for local data alone",
+        mend: |file, asked, theirs, ours| {
+            let is_refused = theirs.rcode == Rcode::REFUSED && theirs.errors == [EdeCode::PROHIBITED.0];
+            if is_refused && file.has_right(asked.client, "refuse_non_local") && ours.flags.has(Flags::RA) {
                 theirs.flags = theirs.flags.with(Flags::RA);
-                ours.flags = ours.flags.with(Flags::RA);
-                theirs.cookie = theirs.cookie.or(ours.cookie);
             }
             false
         },
@@ -137,15 +156,6 @@ pub(super) const ACCEPTED: [Accepted; 43] = [
                 ours.flags = ours.flags.with(Flags::AA);
             }
             false
-        },
-    },
-    Accepted {
-        why: "rules of a policy zone on addresses hold for answers from memory, too",
-        mend: |file, _, theirs, ours| {
-            let has_address = |(record, _): &(String, u32)| record.contains(" A ");
-            let is_answered = theirs.sections[0].iter().any(has_address);
-            let is_by_rule = ours.errors == [EdeCode::BLOCKED.0] && ours.sections[0].is_empty();
-            file.has_rules_on_addresses() && (ours.flags.has(Flags::TC) || is_answered && is_by_rule)
         },
     },
     Accepted {

@@ -4,6 +4,7 @@
 //! What the Unbound beside us does not know yet is left out, and so is what takes time to pass.
 
 use std::fmt::Write as _;
+use std::net::Ipv4Addr;
 
 use testkit::world::{World, Zone};
 
@@ -55,7 +56,8 @@ pub(super) struct File {
     pub(super) denies_any: bool,
     /// Zones that another server has, for which the file has `@PRIMARY@`.
     pub(super) transferred: Vec<Transferred>,
-    has_detour: bool,
+    /// Names that are asked of a server first that refuses, and names below these.
+    detours: Vec<String>,
 }
 
 /// A zone that is transferred.
@@ -83,11 +85,25 @@ struct Draft<'w> {
     world: &'w World,
     theirs: &'w Theirs,
     transferred: Vec<Transferred>,
-    has_detour: bool,
+    detours: Vec<String>,
     names: Vec<String>,
     files: Vec<(String, String)>,
     /// Zones that are asked of forwarders.
     forwarded: Vec<Zone>,
+}
+
+/// Reads the prefix of a rule on addresses of answers: its length, then the address in reverse.
+fn prefix_of_rule(line: &str) -> Option<(u32, Ipv4Addr)> {
+    let numbers: Vec<u8> =
+        line.split_once(".rpz-ip ")?.0.split('.').map(str::parse).collect::<Result<_, _>>().ok()?;
+    let &[prefix, d, c, b, a] = numbers.as_slice() else { return None };
+    Some((prefix.into(), Ipv4Addr::new(a, b, c, d)))
+}
+
+fn is_at_or_below(qname: &str, zone: &str) -> bool {
+    let qname = qname.trim_end_matches('.').to_ascii_lowercase();
+    let zone = zone.trim_end_matches('.').to_ascii_lowercase();
+    qname.strip_suffix(&*zone).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
 impl File {
@@ -142,12 +158,6 @@ impl File {
         draft.end(text, false)
     }
 
-    /// Returns whether this is the TTL of records that have expired.
-    pub(super) fn has_stale_ttl(&self, ttl: u32) -> bool {
-        let line = format!(" serve-expired-reply-ttl: {ttl}\n");
-        self.files.last().is_some_and(|(_, text)| text.contains(&line))
-    }
-
     /// Returns for how many seconds after its end an answer may be given.
     pub(super) fn stale_seconds_max(&self) -> u64 {
         let line = |(_, text): &(String, String)| -> Option<u64> {
@@ -167,14 +177,23 @@ impl File {
         self.texts().any(|(_, text)| text.contains(".rpz-ns"))
     }
 
-    /// Returns whether a response policy zone has rules on addresses of answers.
-    pub(super) fn has_rules_on_addresses(&self) -> bool {
-        self.texts().any(|(_, text)| text.contains(".rpz-ip "))
-    }
-
     /// Returns whether some names are asked of a server first that refuses.
     pub(super) fn has_detour(&self) -> bool {
-        self.has_detour
+        !self.detours.is_empty()
+    }
+
+    /// Returns whether a name is asked of a server first that refuses.
+    pub(super) fn is_of_detour(&self, qname: &str) -> bool {
+        self.detours.iter().any(|zone| is_at_or_below(qname, zone))
+    }
+
+    /// Returns whether a response policy zone has a rule on an address of answers.
+    pub(super) fn has_rule_on_address(&self, address: Ipv4Addr) -> bool {
+        let mut rules = self.texts().flat_map(|(_, text)| text.lines()).filter_map(prefix_of_rule);
+        rules.any(|(prefix, of_rule)| {
+            let mask = u32::MAX.checked_shl(32 - prefix).unwrap_or(0);
+            u32::from(of_rule) & mask == u32::from(address) & mask
+        })
     }
 
     /// Returns whether a response policy zone is for clients with tags alone.
@@ -231,7 +250,7 @@ impl<'w> Draft<'w> {
             world: around.world,
             theirs: around.theirs,
             transferred: Vec::new(),
-            has_detour: false,
+            detours: Vec::new(),
             names: Vec::new(),
             files: Vec::new(),
             forwarded: Vec::new(),
@@ -239,9 +258,9 @@ impl<'w> Draft<'w> {
     }
 
     fn end(self, text: String, denies_any: bool) -> File {
-        let Self { names, mut files, transferred, has_detour, .. } = self;
+        let Self { names, mut files, transferred, detours, .. } = self;
         files.push(("unbound.conf".to_owned(), text));
-        File { files, names, denies_any, transferred, has_detour }
+        File { files, names, denies_any, transferred, detours }
     }
 
     /// Has answers validated, or not.
@@ -594,7 +613,7 @@ impl<'w> Draft<'w> {
                 let _ = writeln!(text, " {word}-first: yes");
             }
             self.names.extend([host.clone(), format!("a.{host}")]);
-            self.has_detour = true;
+            self.detours.push(host.to_ascii_lowercase());
         }
     }
 }
