@@ -58,8 +58,8 @@ pub struct Board {
     /// Queries that wait right now, and the fetches they wait for.
     waiting: AtomicU32,
     fetching: AtomicU32,
-    /// Zones of which resolvers have noted which keys they have, or that they have none.
-    zones_known: AtomicU32,
+    /// Zones of which resolvers have noted the keys, or that there are none; also expired notes.
+    pub zones_known: AtomicU32,
 }
 
 /// What is written down once a second, and where the numbers stand that change with each query.
@@ -87,13 +87,6 @@ impl Board {
         status.waiting = self.waiting.load(Ordering::Relaxed);
         status.fetching = self.fetching.load(Ordering::Relaxed);
         status
-    }
-
-    /// Returns of how many zones resolvers have noted which keys they have, or that they have none;
-    /// expired notes included, as they keep their place until another one needs it. At most about
-    /// a second old.
-    pub fn zones_known(&self) -> u32 {
-        self.zones_known.load(Ordering::Relaxed)
     }
 
     /// Calls `f` with each upstream and how long its replies took.

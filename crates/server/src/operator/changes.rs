@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use diagnostic::Diagnostic;
@@ -162,7 +163,7 @@ impl Operator {
             let waiting = u64::from(worker.board.status().waiting);
             let (found_waiting, most_waiting) = worker.board.counts.waits.read_found();
             let details = worker.details.read();
-            let zones_known = worker.board.zones_known().into();
+            let zones_known = worker.board.zones_known.load(Ordering::Relaxed).into();
             let queued_us_max = worker.listen.udp_queued_us_max.read();
             WorkerNumbers {
                 counters,
