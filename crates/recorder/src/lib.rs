@@ -78,7 +78,7 @@ pub use live::{Live, Told};
 pub use name_text::name_text;
 pub use names::{NameTest, Names};
 use notice::Notice;
-pub use of_clients::{ClientCounts, ClientSum};
+pub use of_clients::{ClientCounts, ClientPage, ClientSum};
 pub use outcome::Outcome;
 pub use read::{Reader, Recorded, TopOf};
 use sample::Sample;

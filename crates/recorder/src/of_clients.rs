@@ -1,16 +1,17 @@
 //! What the record says of clients: from sums, and from the newest rows of each.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use crate::client::Clients;
-use crate::outcome::Outcome;
-use crate::read::{Reader, TopOf};
-use crate::search::Wanted;
-use crate::sums::{Kind, Tally};
+use tracing::trace;
 
-/// Clients that are known at most when a part of them is asked for.
-const ALL: u32 = u32::MAX;
+use crate::client::Clients;
+use crate::days::{Day, DayFile};
+use crate::outcome::Outcome;
+use crate::read::{File, HOUR_MS, Reader};
+use crate::search::Wanted;
+use crate::sums::{Kind, SumsReader, Tally};
+
 /// Rows of one client that are counted.
 const ROWS_MAX: u32 = 20_000;
 /// Names that one client asked for most.
@@ -28,6 +29,65 @@ pub struct ClientSum {
     /// When the newest was answered, in milliseconds since 1970; `None` if there was no time to
     /// look.
     pub last_ms: Option<i64>,
+}
+
+/// Clients by their names, those behind one of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientPage {
+    /// By name.
+    pub clients: Vec<ClientSum>,
+    /// Since when all queries were counted, in milliseconds since 1970, if the time was over before
+    /// the older ones were.
+    pub counted_from_ms: Option<i64>,
+}
+
+/// A page while it is counted. It holds no more clients than it has in the end: one that has as many
+/// before it cannot be on it.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    after: String,
+    count: usize,
+    /// Queries, and those that were blocked.
+    pub(crate) clients: BTreeMap<String, (u64, u64)>,
+    pub(crate) counted_from_ms: Option<i64>,
+    /// Rows of sums and queries that were read.
+    pub(crate) rows: u64,
+}
+
+impl Counted {
+    fn new(after: Option<&str>, count: usize) -> Self {
+        Self { after: after.unwrap_or_default().to_owned(), count, ..Self::default() }
+    }
+
+    /// Adds queries of a client; returns whether one behind it can be on the page.
+    fn add(&mut self, client: &str, queries: u64) -> bool {
+        self.rows += 1;
+        if let Some((sum, _)) = self.clients.get_mut(client) {
+            *sum += queries;
+            return true;
+        }
+        let is_full = self.clients.len() >= self.count;
+        let is_behind = self.clients.last_key_value().is_none_or(|(last, _)| client > last.as_str());
+        if is_full && is_behind {
+            return false;
+        }
+        if client > self.after.as_str() {
+            self.clients.insert(client.to_owned(), (queries, 0));
+            if self.clients.len() > self.count {
+                self.clients.pop_last();
+            }
+        }
+        true
+    }
+
+    /// Adds blocked queries of a client that is on the page; returns whether one behind it is.
+    fn add_blocked(&mut self, client: &str, queries: u64) -> bool {
+        self.rows += 1;
+        if let Some((_, blocked)) = self.clients.get_mut(client) {
+            *blocked += queries;
+        }
+        self.clients.last_key_value().is_some_and(|(last, _)| client < last.as_str())
+    }
 }
 
 /// What became of the queries of one client.
@@ -52,8 +112,9 @@ pub struct ClientCounts {
 
 impl Reader {
     /// Returns clients by their names, those behind `after`, at most `count`: how often each asked
-    /// since the beginning of the hour of a time, in milliseconds since 1970. The newest query of
-    /// each is looked for as long as `time` lasts.
+    /// since the beginning of the hour of a time, in milliseconds since 1970. All of it takes no longer
+    /// than `time`; the newest queries are counted first. The memory that it takes depends on `count`
+    /// alone.
     ///
     /// # Errors
     ///
@@ -63,30 +124,83 @@ impl Reader {
         since_ms: i64,
         (after, count): (Option<&str>, usize),
         time: Duration,
-    ) -> Result<Vec<ClientSum>, String> {
+    ) -> Result<ClientPage, String> {
         let begin = Instant::now();
-        let mut all = self.top(TopOf::By(Kind::Client), since_ms, ALL)?;
-        all.retain(|tally| after.is_none_or(|after| tally.what.as_str() > after));
-        all.sort_unstable_by(|one, other| one.what.cmp(&other.what));
-        all.truncate(count);
-        let blocked = self.top(TopOf::By(Kind::BlockedClient), since_ms, ALL)?;
-        let blocked: HashMap<String, u64> =
-            blocked.into_iter().map(|tally| (tally.what, tally.queries)).collect();
-        let sum = |tally: Tally| {
-            let last_ms = match tally.what.parse::<Clients>() {
-                Ok(client) if begin.elapsed() < time => self.newest_of(client, since_ms)?,
+        let left = || time.saturating_sub(begin.elapsed());
+        let counted = self.count_clients(since_ms, (after, count), &|| left().is_zero())?;
+        trace!(rows = counted.rows, clients = counted.clients.len(), "clients counted");
+        let sum = |(client, (queries, blocked)): (String, (u64, u64))| {
+            let last_ms = match client.parse::<Clients>() {
+                Ok(of) if !left().is_zero() => self.newest_of(of, since_ms, left())?,
                 _ => None,
             };
-            let blocked = blocked.get(&tally.what).copied().unwrap_or(0);
-            Ok(ClientSum { blocked, last_ms, queries: tally.queries, client: tally.what })
+            Ok(ClientSum { client, queries, blocked, last_ms })
         };
-        all.into_iter().map(sum).collect()
+        let clients = counted.clients.into_iter().map(sum).collect::<Result<_, String>>()?;
+        Ok(ClientPage { clients, counted_from_ms: counted.counted_from_ms })
+    }
+
+    /// Counts the queries of a page of clients, from the newest back, until `is_late`.
+    pub(crate) fn count_clients(
+        &self,
+        since_ms: i64,
+        (after, count): (Option<&str>, usize),
+        is_late: &dyn Fn() -> bool,
+    ) -> Result<Counted, String> {
+        let mut page = Counted::new(after, count);
+        if count == 0 {
+            return Ok(page);
+        }
+        let path = self.files.sums();
+        let said = |error: rusqlite::Error| format!("{}: {error}", path.display());
+        let sums = SumsReader::open(&path);
+        let hour_ms = since_ms.div_euclid(HOUR_MS).saturating_mul(HOUR_MS);
+        let since_ms = if sums.is_some() { hour_ms } else { since_ms };
+        // Rows that are in no sum yet.
+        let is_since = |file: &&DayFile| file.day == Day::UNDIVIDED || file.day.end_ms() > since_ms;
+        for file in self.files.all().iter().rev().filter(is_since) {
+            let from = sums.as_ref().map_or(Ok(0), |sums| sums.last_id(file.day)).map_err(said)?;
+            let Some(opened) = File::begun(file)? else { continue };
+            let late = opened.walk_clients((from, since_ms), is_late, &mut |client, queries, is_blocked| {
+                page.add(&client, queries);
+                if is_blocked {
+                    page.add_blocked(&client, queries);
+                }
+            });
+            page.counted_from_ms = late.map_err(|error| format!("{}: {error}", file.path.display()))?;
+            if page.counted_from_ms.is_some() {
+                return Ok(page);
+            }
+        }
+        let Some(sums) = sums else { return Ok(page) };
+        let mut counted: Vec<(i64, i64)> = Vec::new();
+        let mut newest = sums.newest_start(Kind::Client, since_ms / 1000, None).map_err(said)?;
+        while let Some((period, start)) = newest {
+            if is_late() && !counted.is_empty() {
+                let from = counted.last().map_or(start, |(_, start)| *start);
+                page.counted_from_ms = Some(from.saturating_mul(1000));
+                break;
+            }
+            let after = page.after.clone();
+            let of = (Kind::Client, period, start);
+            sums.of_start(of, (&after, count), &mut |key, queries| page.add(key, queries)).map_err(said)?;
+            counted.push((period, start));
+            let before = Some((period, start));
+            newest = sums.newest_start(Kind::Client, since_ms / 1000, before).map_err(said)?;
+        }
+        for (period, start) in counted {
+            let after = page.after.clone();
+            let of = (Kind::BlockedClient, period, start);
+            sums.of_start(of, (&after, count), &mut |key, queries| page.add_blocked(key, queries))
+                .map_err(said)?;
+        }
+        Ok(page)
     }
 
     /// Returns when the newest query of a client was answered.
-    fn newest_of(&self, client: Clients, since_ms: i64) -> Result<Option<i64>, String> {
-        let since_ms = Some(since_ms);
-        let page = self.search(&Wanted { count: 1, clients: Some(client), since_ms, ..Wanted::default() })?;
+    fn newest_of(&self, client: Clients, since_ms: i64, time: Duration) -> Result<Option<i64>, String> {
+        let (clients, since_ms, time) = (Some(client), Some(since_ms), Some(time));
+        let page = self.search(&Wanted { count: 1, clients, since_ms, time, ..Wanted::default() })?;
         Ok(page.queries.first().map(|query| query.at_ms))
     }
 

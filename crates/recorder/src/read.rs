@@ -57,7 +57,7 @@ pub struct Recorded {
 
 /// Reads the files of the recorder, while they are written or not.
 pub struct Reader {
-    files: Files,
+    pub(super) files: Files,
 }
 
 /// A file that is open for reading.
@@ -339,10 +339,41 @@ pub enum TopOf {
     By(Kind),
 }
 
+/// Rows after which the clock is looked at.
+const ROWS_PER_LOOK: u64 = 256;
 /// Milliseconds of an hour.
-const HOUR_MS: i64 = 3_600_000;
+pub(super) const HOUR_MS: i64 = 3_600_000;
 
 impl File {
+    /// Gives the client, how many queries it stands for and whether it was blocked of each row behind
+    /// `from` and not before `since_ms`, the newest first, until `is_late`; returns since when all
+    /// were looked at then, in milliseconds since 1970.
+    pub(super) fn walk_clients(
+        &self,
+        (from, since_ms): (i64, i64),
+        is_late: &dyn Fn() -> bool,
+        take: &mut dyn FnMut(String, u64, bool),
+    ) -> rusqlite::Result<Option<i64>> {
+        let one_of = if self.has_blocks { "one_of" } else { "1" };
+        let is_blocked = if self.has_summaries { "outcome = 5" } else { "0" };
+        let mut query = self.database.prepare(&format!(
+            "SELECT client, {one_of}, {is_blocked}, at_ms FROM queries WHERE id > ?1 AND at_ms >= ?2 ORDER BY id DESC"
+        ))?;
+        let mut rows = query.query([from, since_ms])?;
+        let mut number = 0_u64;
+        while let Some(row) = rows.next()? {
+            number += 1;
+            if number % ROWS_PER_LOOK == 0 && is_late() {
+                return row.get(3).map(Some);
+            }
+            let client = Client::read(row.get_ref(0)?.as_blob()?).to_string();
+            if !client.is_empty() {
+                take(client, row.get::<_, i64>(1)?.unsigned_abs(), row.get(2)?);
+            }
+        }
+        Ok(None)
+    }
+
     /// Counts the rows behind `from` and not before `since_ms`.
     fn count(&self, of: TopOf, from: i64, since_ms: i64) -> rusqlite::Result<Vec<(String, u64)>> {
         let names = "JOIN names ON names.id = queries.name";

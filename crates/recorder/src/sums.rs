@@ -533,6 +533,54 @@ impl SumsReader {
         rows.collect()
     }
 
+    /// Returns the newest period that sums are of, before another one: the days since a time, and the
+    /// hours before the first of them. Its length and its beginning, in seconds.
+    pub(super) fn newest_start(
+        &self,
+        kind: Kind,
+        since: i64,
+        before: Option<(i64, i64)>,
+    ) -> rusqlite::Result<Option<(i64, i64)>> {
+        let midnight = since.saturating_add(DAY - 1).div_euclid(DAY).saturating_mul(DAY);
+        let mut query = self.database.prepare_cached(
+            "SELECT max(start) FROM sums WHERE period = ?1 AND kind = ?2 AND start >= ?3 AND start < ?4",
+        )?;
+        for (period, begin, end) in [(DAY, midnight, i64::MAX), (HOUR, since, midnight)] {
+            let end = match before {
+                Some((of, _)) if of < period => continue,
+                Some((of, start)) if of == period => end.min(start),
+                _ => end,
+            };
+            let newest: Option<i64> =
+                query.query_row(params![period, kind as u8, begin, end], |row| row.get(0))?;
+            if let Some(start) = newest {
+                return Ok(Some((period, start)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Gives the sums of one period by their keys, those behind `after`, at most `count`, to `take`,
+    /// until that wants no more.
+    pub(super) fn of_start(
+        &self,
+        (kind, period, start): (Kind, i64, i64),
+        (after, count): (&str, usize),
+        take: &mut dyn FnMut(&str, u64) -> bool,
+    ) -> rusqlite::Result<()> {
+        let mut query = self.database.prepare_cached(
+            "SELECT key, queries FROM sums WHERE period = ?1 AND kind = ?2 AND start = ?3 AND key > ?4
+             ORDER BY key LIMIT ?5",
+        )?;
+        let mut rows = query.query(params![period, kind as u8, start, after, count as i64])?;
+        while let Some(row) = rows.next()? {
+            if !take(row.get_ref(0)?.as_str()?, row.get::<_, i64>(1)?.unsigned_abs()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Adds up since the beginning of an hour: how often, and by how much that may be wrong.
     pub(super) fn top(&self, of: TopOf, since: i64) -> rusqlite::Result<HashMap<String, (u64, u64)>> {
         match of {

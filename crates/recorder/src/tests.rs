@@ -19,6 +19,7 @@ use events::{Addresses, Event, EventRecord, EventSet, ring};
 use wire::{Class, NameBuf, Rcode, Rtype};
 
 mod cleaning;
+mod clients;
 mod search;
 mod sums;
 mod tops;

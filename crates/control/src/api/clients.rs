@@ -50,6 +50,10 @@ pub struct ClientSeen {
     /// look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_ms: Option<i64>,
+    /// Since when all of its queries were counted, in milliseconds since 1970, if there was no time for
+    /// older ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_from_ms: Option<i64>,
 }
 
 /// What became of the queries of a client: of the newest 20,000, as far as a quarter of a second

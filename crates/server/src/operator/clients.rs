@@ -27,6 +27,7 @@ impl Operator {
         let count = of.count.unwrap_or(CLIENTS_SHOWN).min(CLIENTS_SHOWN_MAX) as usize;
         let part = (of.after.as_deref(), count);
         let found = self.reader()?.clients(since_ms, part, SEARCH_TIME).map_err(OperatorError::Refused)?;
+        let counted_from_ms = found.counted_from_ms;
         let names = self.names_of_clients();
         let seen = |sum: recorder::ClientSum| api::ClientSeen {
             name: sum.client.parse().ok().and_then(|client| names.get(&client).cloned()),
@@ -34,8 +35,9 @@ impl Operator {
             queries: sum.queries,
             blocked: sum.blocked,
             last_ms: sum.last_ms,
+            counted_from_ms,
         };
-        Ok(found.into_iter().map(seen).collect())
+        Ok(found.clients.into_iter().map(seen).collect())
     }
 
     /// Says what became of the queries of a client.
