@@ -61,7 +61,9 @@ struct Hook {
 }
 
 struct Shared {
-    plan: Webhook,
+    /// Held for a moment. Its secrets may change while events wait: each try is signed with those of
+    /// then.
+    plan: Mutex<Arc<Webhook>>,
     queue: Queue<Arc<Message>>,
     counts: Arc<Counts>,
     /// Whether the log has been told that events find no room.
@@ -91,19 +93,22 @@ impl Webhooks {
         Self { hooks: Arc::default(), resolvers }
     }
 
-    /// Delivers to these from now on. What is as before goes on undisturbed; of what is gone, the
-    /// event that is being sent is the last: what waits was meant for who is no more to hear of it.
+    /// Delivers to these from now on. What is as before but for its secrets goes on undisturbed; of
+    /// what is gone, the
+    /// event that is being sent is the last: what waits was meant for a receiver that is gone.
     pub(crate) fn adopt(&self, plans: &[Webhook]) {
         let mut hooks = lock(&self.hooks);
         let mut old = std::mem::take(&mut *hooks);
         for plan in plans {
-            if let Some(at) = old.iter().position(|hook| hook.shared.plan == *plan) {
-                hooks.push(old.swap_remove(at));
+            if let Some(at) = old.iter().position(|hook| is_same_receiver(&hook.shared.plan(), plan)) {
+                let hook = old.swap_remove(at);
+                *lock(&hook.shared.plan) = Arc::new(plan.clone());
+                hooks.push(hook);
                 continue;
             }
-            let before = old.iter().find(|hook| hook.shared.plan.name == plan.name);
+            let before = old.iter().find(|hook| hook.shared.plan().name == plan.name);
             let shared = Arc::new(Shared {
-                plan: plan.clone(),
+                plan: Mutex::new(Arc::new(plan.clone())),
                 queue: Queue::new(QUEUE_MAX),
                 counts: before.map_or_else(Arc::default, |hook| Arc::clone(&hook.shared.counts)),
                 is_full: AtomicBool::new(false),
@@ -127,17 +132,17 @@ impl Webhooks {
 
     /// Returns whether somebody wants events of a kind.
     pub fn want(&self, kind: &str) -> bool {
-        lock(&self.hooks).iter().any(|hook| hook.shared.plan.wants(kind))
+        lock(&self.hooks).iter().any(|hook| hook.shared.plan().wants(kind))
     }
 
     /// Has an event delivered to all that want its kind; waits for none.
     pub fn give(&self, kind: &str, message: Message) {
         let message = Arc::new(message);
-        for Hook { shared, .. } in lock(&self.hooks).iter().filter(|hook| hook.shared.plan.wants(kind)) {
+        for Hook { shared, .. } in lock(&self.hooks).iter().filter(|hook| hook.shared.plan().wants(kind)) {
             if !shared.queue.put(Arc::clone(&message)) {
                 shared.counts.dropped.add(1);
                 if !shared.is_full.swap(true, Ordering::Relaxed) {
-                    warn!(webhook = shared.plan.name, "events find no room and are not delivered");
+                    warn!(webhook = shared.plan().name, "events find no room and are not delivered");
                 }
             }
         }
@@ -165,7 +170,7 @@ impl Webhooks {
                 ("dropped", dropped.read()),
                 ("waiting", shared.queue.len() as u64),
             ];
-            (shared.plan.name.clone(), counts)
+            (shared.plan().name.clone(), counts)
         };
         lock(&self.hooks).iter().map(of).collect()
     }
@@ -188,6 +193,10 @@ struct Standing {
 }
 
 impl Shared {
+    fn plan(&self) -> Arc<Webhook> {
+        Arc::clone(&lock(&self.plan))
+    }
+
     fn serve(&self, resolvers: &Resolvers) {
         let mut taken = Vec::with_capacity(1);
         let mut standing = Standing::default();
@@ -209,16 +218,19 @@ impl Shared {
         if self.queue.take(&mut waiting, QUEUE_MAX, Duration::ZERO) == Taken::Some {
             self.counts.given_up.add(waiting.len() as u64);
             let given_up = waiting.len();
-            warn!(webhook = self.plan.name, given_up, "events are given up: the webhook is another or gone");
+            warn!(
+                webhook = self.plan().name,
+                given_up, "events are given up: the webhook is another or gone"
+            );
         }
     }
 
     /// Sends a message until the receiver has it, or it is given up.
     fn deliver(&self, message: &Message, resolvers: &Resolvers, standing: &mut Standing) {
-        let deadline = Instant::now() + self.plan.retry_for;
+        let deadline = Instant::now() + self.plan().retry_for;
         let mut pause = RETRY_FIRST;
         loop {
-            let refusal = match send(&self.plan, message, unix_seconds(), resolvers) {
+            let refusal = match send(&self.plan(), message, unix_seconds(), resolvers) {
                 Ok(()) => return self.was_delivered(standing),
                 Err(refusal) => refusal,
             };
@@ -228,7 +240,7 @@ impl Shared {
                 Refusal::Later(why, wanted) => (why, wanted),
             };
             if !std::mem::replace(&mut standing.is_failing, true) {
-                warn!(webhook = self.plan.name, why, "an event is not delivered, and is tried again");
+                warn!(webhook = self.plan().name, why, "an event is not delivered, and is tried again");
             }
             let until = Instant::now() + pause_before(wanted, jittered(pause));
             if until > deadline || self.queue.is_closed() {
@@ -250,7 +262,7 @@ impl Shared {
         self.is_full.store(false, Ordering::Relaxed);
         let Standing { is_failing, given_up } = std::mem::take(standing);
         if is_failing {
-            info!(webhook = self.plan.name, given_up, "events are delivered again");
+            info!(webhook = self.plan().name, given_up, "events are delivered again");
         }
     }
 
@@ -258,13 +270,19 @@ impl Shared {
         self.counts.given_up.add(1);
         if standing.given_up == 0 {
             warn!(
-                webhook = self.plan.name,
-                why, "an event is given up; no word is said of those that follow it"
+                webhook = self.plan().name,
+                why, "an event is given up; those that follow it are not logged"
             );
         }
         standing.is_failing = true;
         standing.given_up += 1;
     }
+}
+
+/// Returns whether two plans differ in nothing but their secrets.
+fn is_same_receiver(one: &Webhook, other: &Webhook) -> bool {
+    let (secret, previous_secret) = (other.secret.clone(), other.previous_secret.clone());
+    Webhook { secret, previous_secret, ..one.clone() } == *other
 }
 
 /// Returns how long to wait: as long as the receiver wants, within bounds, so that none has itself
@@ -472,6 +490,30 @@ mod tests {
         let response = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         let _ = reader.get_mut().write_all(response.as_bytes());
         heard
+    }
+
+    #[test]
+    fn events_wait_for_their_receiver_while_its_secret_changes() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
+        let before = hook(WebhookTarget::Url(url));
+        let hooks = Webhooks::new(resolvers());
+        hooks.adopt(std::slice::from_ref(&before));
+        (1..=3).for_each(|number| hooks.give("change", message(number)));
+        // The first one is being sent.
+        let (first, _) = listener.accept().expect("a connection");
+        let secret = plan::Secret::new(b"another secret of the hook".to_vec());
+        let after = Webhook { previous_secret: Some(before.secret.clone()), secret, ..before };
+        hooks.adopt(std::slice::from_ref(&after));
+        answer(first, "200 OK");
+        for number in 2..=3 {
+            let heard = answer(listener.accept().expect("a connection").0, "200 OK");
+            assert!(heard.contains(&format!("\"number\":{number}")), "{heard}");
+            let signatures = heard.lines().find_map(|line| line.strip_prefix("webhook-signature: "));
+            assert_eq!(signatures.map(|all| all.split(' ').count()), Some(2), "{heard}");
+        }
+        hooks.stop();
+        assert_eq!(hooks.stats(), []);
     }
 
     /// Answers one request after the other with these statuses.
