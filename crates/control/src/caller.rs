@@ -89,6 +89,10 @@ impl Scope {
         if self.is_all() || is_look {
             return None;
         }
+        if names_the_machine(request) {
+            let why = "this names a file or a variable of the machine, which is in no scope";
+            return Some(why.to_owned());
+        }
         let zones: Vec<&str> = match request {
             Request::ConfigChange(change) => {
                 return change.edits.iter().find_map(|edit| self.refusal_of_edit(edit));
@@ -121,6 +125,23 @@ impl Scope {
         let is_mine =
             SettingPath::parse(path).is_ok_and(|path| self.paths.iter().any(|own| path.is_within(own)));
         (!is_mine).then(|| format!("\"{path}\" is not one of its settings"))
+    }
+}
+
+/// Returns whether a request names a file or a variable of the machine, whose contents could be seen
+/// then: in settings, in records of a zone, in rules of a list, or in a message.
+fn names_the_machine(request: &Request) -> bool {
+    match request {
+        Request::ConfigChange(change) => change.edits.iter().any(|edit| match edit {
+            ConfigEdit::Set { path, text } => {
+                // What is no path is refused for that.
+                text.contains("${") || SettingPath::parse(path).is_ok_and(|path| path.names_file(text))
+            }
+            ConfigEdit::TakeAway { .. } | ConfigEdit::Unset { .. } | ConfigEdit::RollBack { .. } => false,
+        }),
+        Request::ZoneAdd(add) => add.options.contains("${") || zone_names_file(&add.options),
+        Request::ZoneLoad(_) => true,
+        _ => false,
     }
 }
 
@@ -189,7 +210,7 @@ pub fn needed(request: &Request) -> Role {
         | Request::ZoneRemove(_)
         | Request::RrsetsChange(_) => Role::Operator,
         // The settings of a zone may name files of the server, as changed settings may.
-        Request::ZoneAdd(add) if add.options.contains("${") || zone_names_file(&add.options) => Role::Admin,
+        Request::ZoneAdd(_) if names_the_machine(request) => Role::Admin,
         Request::ZoneAdd(_) => Role::Operator,
         // It says in files of the server what a zone is, or which keys sign it.
         Request::ZoneLoad(_) | Request::ZoneDsSeen(_) | Request::ZoneRoll(_) => Role::Admin,
@@ -279,7 +300,7 @@ mod tests {
         check(vec![ConfigEdit::Unset { path: "sets.x".to_owned() }], Role::Operator);
         let add = |options: &str| {
             let (zones, options) = (vec!["example.org".to_owned()], options.to_owned());
-            needed(&Request::ZoneAdd(api::ZoneAdd { zones, options, records: None }))
+            needed(&Request::ZoneAdd(api::ZoneAdd { zones, options, ..api::ZoneAdd::default() }))
         };
         assert_eq!(add("{file: /etc/shadow}"), Role::Admin);
         assert_eq!(add("{primaries: \"tls://192.0.2.1 certificate /c private-key /k\"}"), Role::Admin);
@@ -306,6 +327,49 @@ mod tests {
         let check =
             |text: &str| Request::Check(api::Check { text: text.to_owned(), ..api::Check::default() });
         assert!(allowed(&check("local: {}")) && !allowed(&check("local: {a: \"${SECRET}\"}")));
+    }
+
+    #[test]
+    fn no_scope_has_files_or_variables_of_the_machine() {
+        let paths = ["sets", "tls", "local"].map(|path| SettingPath::parse(path).expect("a path")).to_vec();
+        let scope = Scope { paths, zones: vec!["example.org".parse().expect("a name")] };
+        let change = |path: &str, text: &str| {
+            let edits = vec![set(path, text)];
+            Request::ConfigChange(api::ConfigChange { edits, ..api::ConfigChange::default() })
+        };
+        let add = |options: &str| {
+            let (zones, options) = (vec!["example.org".to_owned()], options.to_owned());
+            Request::ZoneAdd(api::ZoneAdd { zones, options, ..api::ZoneAdd::default() })
+        };
+        let (zone, file) = ("example.org".to_owned(), "/etc/gannet/tls.key".to_owned());
+        for request in [
+            change("sets.x", "{lists: \"adguard:/etc/gannet/tls.key\"}"),
+            change("tls.certificates", "[{certificate: /c, key: /k}]"),
+            change("local.a", "\"${SECRET}\""),
+            add("{file: /etc/gannet/tls.key}"),
+            add("{like: \"${SECRET}\"}"),
+            Request::ZoneLoad(api::ZoneLoad { zone, file }),
+        ] {
+            let why = scope.refusal(&request).expect("a refusal");
+            assert!(why.contains("of the machine"), "{request:?}: {why}");
+            assert!(Scope::default().refusal(&request).is_none(), "{request:?}");
+        }
+        for request in [change("sets.x", "{lists: \"adguard:https://example.org/l\"}"), add("{like: mine}")] {
+            assert_eq!(scope.refusal(&request), None, "{request:?}");
+        }
+    }
+
+    #[test]
+    fn a_parent_needs_what_its_parts_need_and_a_ban_is_in_no_scope() {
+        let taken = |path: &str| vec![ConfigEdit::TakeAway { path: path.to_owned() }];
+        check(taken("sets"), Role::Operator);
+        check(taken("zones"), Role::Operator);
+        check(taken("limits"), Role::Admin);
+        check(vec![set("sets", "{x: {lists: \"adguard:/etc/shadow\"}}")], Role::Admin);
+        check(vec![set("zones", "[{name: example.org, file: /etc/shadow}]")], Role::Admin);
+        let scope = Scope { zones: vec!["example.org".parse().expect("a name")], ..Scope::default() };
+        assert!(scope.refusal(&Request::Ban(api::BanAdd::default())).is_some());
+        assert!(scope.refusal(&Request::Bans(api::BansOf::default())).is_none());
     }
 
     #[test]

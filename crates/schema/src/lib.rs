@@ -439,4 +439,20 @@ mod tests {
             assert_eq!(role_of(path), expect, "{path}");
         }
     }
+
+    #[test]
+    fn files_and_secrets_are_for_admins_and_what_holds_a_setting_needs_what_that_needs() {
+        for row in rows() {
+            let role = role_of(row.path);
+            if row.is_path() || row.is_secret() {
+                assert_eq!(role, RoleWord::Admin, "{}", row.path);
+            }
+            let mut at = row.path;
+            while let Some((holder, _)) = at.rsplit_once('.') {
+                at = holder.trim_end_matches("[]");
+                // That a file is named shows in what is said.
+                assert!(row.is_path() || role_of(at) as u8 >= role as u8, "{at} holds {}", row.path);
+            }
+        }
+    }
 }
