@@ -47,7 +47,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .role(Role::Admin)
         .gives(&["ETag"])
         .replies(of::one_token),
-    route("DELETE", "/tokens/{token}", "Takes a token back.", many::<api::Token>, |call| {
+    route("DELETE", "/tokens/{token}", "Revokes a token.", many::<api::Token>, |call| {
         Ok(Request::TokenRevoke(api::TokenName { name: call.part(0), tag: needed_tag(call)? }))
     })
     .role(Role::Admin)

@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
 use tokio::sync::mpsc;
 
-use crate::standing::Standing;
 use crate::transfers::Transfer;
+use crate::validity::Validity;
 
 /// Parts that wait for the client; whoever makes more waits with them.
 const PARTS_MAX: usize = 2;
@@ -21,7 +21,7 @@ pub(crate) struct Body {
     /// How long the rest is, if that is known.
     octets: Option<u64>,
     /// Whether whoever asked may still hear the rest.
-    standing: Option<Standing>,
+    validity: Option<Validity>,
     /// Whether it may end anywhere: a stream of events is never whole.
     is_endless: bool,
     /// An archive that is the rest.
@@ -33,15 +33,15 @@ const PART_OCTETS: usize = 256 << 10;
 
 impl Body {
     const fn new(first: Option<Bytes>, rest: Option<mpsc::Receiver<Bytes>>, octets: Option<u64>) -> Self {
-        Self { first, rest, octets, standing: None, is_endless: false, _transfer: None }
+        Self { first, rest, octets, validity: None, is_endless: false, _transfer: None }
     }
 
     /// Has it end with what it was asked for with, if it is not there already.
-    pub(crate) fn lasting(self, transfer: Option<Transfer>, standing: Option<Standing>) -> Self {
+    pub(crate) fn lasting(self, transfer: Option<Transfer>, validity: Option<Validity>) -> Self {
         if self.rest.is_none() {
             return self;
         }
-        Self { standing, _transfer: transfer, ..self }
+        Self { validity, _transfer: transfer, ..self }
     }
 
     /// Returns a body that is there already.
@@ -106,8 +106,8 @@ impl HttpBody for Body {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(Ok(Frame::data(first))));
         }
-        if self.standing.as_mut().is_some_and(|standing| standing.is_over(context)) {
-            (self.rest, self.standing) = (None, None);
+        if self.validity.as_mut().is_some_and(|validity| validity.has_ended(context)) {
+            (self.rest, self.validity) = (None, None);
             if !self.is_endless {
                 // The connection breaks off: a client would take what it has for all of it.
                 let why = "what it was asked for with counts no more";
@@ -138,10 +138,10 @@ mod tests {
 
     use super::*;
 
-    /// Returns the parts that come of a body whose standing is over after the first, and how it
+    /// Returns the parts that come of a body whose validity ends after the first, and how it
     /// ends.
     async fn cut(body: Body) -> (usize, Option<io::Result<()>>) {
-        let mut body = body.lasting(None, Some(Standing::over()));
+        let mut body = body.lasting(None, Some(Validity::ended()));
         let next = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
         (usize::from(matches!(next, Some(Ok(_)))), next.map(|next| next.map(drop)))
     }

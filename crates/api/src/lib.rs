@@ -37,9 +37,9 @@ mod rrsets;
 mod serve;
 mod session;
 mod shapes;
-mod standing;
 mod tools;
 mod transfers;
+mod validity;
 
 pub use description::description;
 pub use network::{CONNECTIONS_MAX, serve};

@@ -11,7 +11,7 @@ use control::{Proof, WhenFull, converse_with_all};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, ORIGIN};
-use server::{Operator, Shown};
+use server::{Credential, Operator};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -112,14 +112,14 @@ impl Api {
                 }
                 known.map(|(caller, is_log_in)| Visitor {
                     logs_in_from: is_log_in.then_some(from),
-                    shown: Some(Shown::token(token)),
+                    credential: Some(Credential::token(token)),
                     ..Visitor::known(caller)
                 })
             }
             None => session::shown(headers, is_tls).and_then(|secret| {
                 let (caller, is_due) = self.operator().session(secret)?;
-                let (session, shown) = (Some(secret.to_owned()), Some(Shown::session(secret)));
-                Some(Visitor { session, is_due, shown, ..Visitor::known(caller) })
+                let (session, credential) = (Some(secret.to_owned()), Some(Credential::session(secret)));
+                Some(Visitor { session, is_due, credential, ..Visitor::known(caller) })
             }),
         };
         let asker = visitor.as_ref().map_or(stranger, |it| Asker::Known(it.caller.name.clone()));

@@ -15,8 +15,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::body::Body;
 use crate::problem::Problem;
-use crate::standing::Standing;
 use crate::transfers::Transfer;
+use crate::validity::Validity;
 
 /// How long a body may take.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
@@ -97,8 +97,8 @@ impl Reply {
 
     /// Has the body, if it is made while the client takes it, end with what it was asked for with,
     /// and the transfer of an archive last as long as the body.
-    pub(crate) fn lasting(self, transfer: Option<Transfer>, standing: Option<Standing>) -> Self {
-        Self { body: self.body.lasting(transfer, standing), ..self }
+    pub(crate) fn lasting(self, transfer: Option<Transfer>, validity: Option<Validity>) -> Self {
+        Self { body: self.body.lasting(transfer, validity), ..self }
     }
 
     pub(crate) const fn ending(mut self) -> Self {
@@ -184,7 +184,7 @@ pub(crate) async fn read_to_file(
     mut body: Incoming,
     mut draft: Draft,
     (octets_max, time): (u64, BodyTime),
-    standing: &mut Option<Standing>,
+    validity: &mut Option<Validity>,
 ) -> Result<Draft, Problem> {
     let late = || Problem::new(408, "the body took too long");
     let (sender, mut parts) = mpsc::channel::<Bytes>(PARTS_MAX);
@@ -198,7 +198,7 @@ pub(crate) async fn read_to_file(
         let (begin, mut octets) = (Instant::now(), 0);
         loop {
             let next = poll_fn(|context| {
-                if standing.as_mut().is_some_and(|standing| standing.is_over(context)) {
+                if validity.as_mut().is_some_and(|validity| validity.has_ended(context)) {
                     return Poll::Ready(Err(no_more()));
                 }
                 Pin::new(&mut body).poll_frame(context).map(Ok)

@@ -15,7 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use server::{Caller, Draft, Operator, Shown, SocketUsers};
+use server::{Caller, Credential, Draft, Operator, SocketUsers};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 
@@ -34,8 +34,8 @@ use crate::reply::{BodyTime, LONG_BODY_TIME_MAX, Reply, is_json, no_more, not_al
 use crate::route::{Route, TUNNEL, Wanted};
 use crate::routes::all;
 use crate::session::{Visitor, in_thread};
-use crate::standing::Standing;
 use crate::transfers::Transfers;
+use crate::validity::Validity;
 
 /// Octets of a body.
 const BODY_OCTETS_MAX: u64 = 1 << 20;
@@ -211,7 +211,7 @@ impl Api {
         route: &Route,
         request: Request<Incoming>,
         are_members: bool,
-        standing: &mut Option<Standing>,
+        validity: &mut Option<Validity>,
     ) -> Result<(Vec<u8>, Option<Draft>), Problem> {
         let body = request.into_body();
         let (draft, limits) = match route.body {
@@ -229,7 +229,7 @@ impl Api {
             Wanted::Lines => return Ok((read(body, own_lists::LINES_OCTETS_MAX).await?, None)),
             _ => return Ok((read(body, BODY_OCTETS_MAX).await?, None)),
         };
-        Ok((Vec::new(), Some(read_to_file(body, draft, limits, standing).await?)))
+        Ok((Vec::new(), Some(read_to_file(body, draft, limits, validity).await?)))
     }
 
     /// Refuses a body of another kind, and what nobody may change: that is not read first, however
@@ -300,9 +300,9 @@ impl Api {
             })?),
             false => None,
         };
-        let shown = visitor.shown.clone();
-        let mut standing = shown.clone().map(|shown| Standing::new(&self.operator, shown, &visitor.caller));
-        let (body, upload) = self.body(route, request, are_lines, &mut standing).await?;
+        let credential = visitor.credential.clone();
+        let mut validity = credential.clone().map(|it| Validity::new(&self.operator, it, &visitor.caller));
+        let (body, upload) = self.body(route, request, are_lines, &mut validity).await?;
         let upload = Mutex::new(upload);
         if matches!(route.body, Wanted::Nothing) && !body.is_empty() {
             return Err(Problem::new(400, "this takes no body"));
@@ -323,8 +323,8 @@ impl Api {
         let under_way = Arc::clone(&self.under_way);
         let done = tokio::task::spawn_blocking(move || {
             // It may have taken long to come.
-            let is_over = |shown: &Shown| !call.operator.still_shows(shown, call.caller.role);
-            if !matches!(route.body, Wanted::Nothing) && shown.as_ref().is_some_and(is_over) {
+            let is_over = |it: &Credential| !call.operator.is_valid(it, call.caller.role);
+            if !matches!(route.body, Wanted::Nothing) && credential.as_ref().is_some_and(is_over) {
                 return Err(no_more());
             }
             if is_due {
@@ -340,7 +340,7 @@ impl Api {
         });
         let failed = |_| Err(Problem::new(500, "the server could not carry this out"));
         let reply = done.await.unwrap_or_else(failed)?;
-        Ok(reply.lasting(transfer, standing))
+        Ok(reply.lasting(transfer, validity))
     }
 }
 

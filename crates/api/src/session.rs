@@ -12,7 +12,7 @@ use hyper::Request;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, ORIGIN};
 use serde::de::DeserializeOwned;
-use server::{Caller, LogInRefusal, LoggedIn, Shown};
+use server::{Caller, Credential, LogInRefusal, LoggedIn};
 
 use crate::json;
 use crate::problem::Problem;
@@ -43,13 +43,13 @@ pub(crate) struct Visitor {
     /// Whether the use of the session is to be noted.
     pub(crate) is_due: bool,
     /// What shows who it is, if the system does not.
-    pub(crate) shown: Option<Shown>,
+    pub(crate) credential: Option<Credential>,
 }
 
 impl Visitor {
     /// Returns somebody who needs no session.
     pub(crate) const fn known(caller: Caller) -> Self {
-        Self { caller, logs_in_from: None, session: None, is_due: false, shown: None }
+        Self { caller, logs_in_from: None, session: None, is_due: false, credential: None }
     }
 }
 

@@ -43,8 +43,8 @@ pub use driver::{Waiting, WaitsFor};
 pub use dry_run::check_only;
 pub use log_level::{LogLevelHandle, filter};
 pub use operator::{
-    CachedAnswer, ComesBack, DESCRIPTIONS, EDITS_MAX, LinkFor, LogInRefusal, LoggedIn, MEMBERS_MAX, Operator,
-    OperatorError, Rejected, Shown, What, WorkerNumbers,
+    CachedAnswer, ComesBack, Credential, DESCRIPTIONS, EDITS_MAX, LinkFor, LogInRefusal, LoggedIn,
+    MEMBERS_MAX, Operator, OperatorError, Rejected, What, WorkerNumbers,
 };
 pub use protocol::{
     SocketUsers, answered, back_up, carry_out, members_allowed, own_list_allowed, own_list_put, restore,

@@ -243,7 +243,7 @@ impl Operator {
         Ok(api::TokenAdded { secret: token, token: shown })
     }
 
-    /// Takes a token back: from now on it is none.
+    /// Revokes a token: from now on it is refused.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ use tracing::{error, info};
 
 use super::elsewhere::ELSEWHERE;
 use super::links::GOOD_S;
-use super::sessions::end_of_note;
+use super::sessions::{Begun, end_of_note};
 use super::{Accounts, FIRST_LINK, FOR_EVER, Known, LINKS, LinkFor, NAME_CHARS_MAX, SESSIONS, check_name};
 use crate::lock;
 use crate::operator::overlay::rfc3339;
@@ -288,17 +288,9 @@ impl Operator {
         let begun = sessions
             .begin((name, of_session), from, now)
             .ok_or_else(|| OperatorError::Refused("the system has no random numbers".to_owned()))?;
-        let authority = self.changing.authority();
-        let kept = sessions.kept(&begun.hash).unwrap_or_default();
-        let noted = authority.note((SESSIONS, &begun.hash), &kept.to_text(), (now, end_of_note(&kept)));
-        if let Err(refusal) = noted {
-            sessions.end(&[begun.hash]);
-            return Err(OperatorError::NotKept(refusal.to_string()).into());
-        }
-        // What stays on the disk is over, or makes way again.
-        let _ = authority.forget_notes(SESSIONS, begun.ended.iter().map(String::as_str));
-        let session = sessions.by_secret(&begun.secret, now);
         drop(sessions);
+        self.note_begun(&begun, now)?;
+        let session = lock(&self.accounts.sessions).by_secret(&begun.secret, now);
         let by = called(name);
         lock(&self.accounts.log_ins).note(network_of(from), unix_seconds() / 60);
         if let Err(why) = self.audit_first(&by, ("log-in", &from.to_string())) {
@@ -310,6 +302,22 @@ impl Operator {
         info!(user = name, %from, "a user of the API has logged in");
         let role = role.word().to_owned();
         Ok(LoggedIn { secret: api::Secret(begun.secret), who: api::WhoAsks { name: by, role, session } })
+    }
+
+    /// Writes a session that begins to the store.
+    fn note_begun(&self, begun: &Begun, now: u64) -> Result<(), LogInRefusal> {
+        let authority = self.changing.authority();
+        // Who ends it meanwhile takes it off the disk after this.
+        let _noting = lock(&self.accounts.noting);
+        let kept = lock(&self.accounts.sessions).kept(&begun.hash).ok_or(LogInRefusal::Wrong)?;
+        let noted = authority.note((SESSIONS, &begun.hash), &kept.to_text(), (now, end_of_note(&kept)));
+        if let Err(refusal) = noted {
+            lock(&self.accounts.sessions).end(std::slice::from_ref(&begun.hash));
+            return Err(OperatorError::NotKept(refusal.to_string()).into());
+        }
+        // What stays on the disk is over, or makes way again.
+        let _ = authority.forget_notes(SESSIONS, begun.ended.iter().map(String::as_str));
+        Ok(())
     }
 
     /// Remembers that a user has logged in from a prefix, so that strangers who guess cannot keep
@@ -357,9 +365,10 @@ impl Operator {
     /// Notes on the disk that sessions were used.
     pub fn note_sessions(&self) {
         let now = unix_seconds();
-        // Held, so that one that ends meanwhile is not written again.
-        let mut sessions = lock(&self.accounts.sessions);
-        for (hash, kept) in sessions.take_uses() {
+        // Held, so that one that ends meanwhile is taken off the disk after this.
+        let _noting = lock(&self.accounts.noting);
+        let uses = lock(&self.accounts.sessions).take_uses();
+        for (hash, kept) in uses {
             // What is not noted ends earlier after a restart.
             let times = (now, end_of_note(&kept));
             let _ = self.changing.authority().note((SESSIONS, &hash), &kept.to_text(), times);
@@ -414,23 +423,26 @@ impl Operator {
     }
 
     fn end_session(&self, id: &str) -> Result<(), OperatorError> {
-        let mut sessions = lock(&self.accounts.sessions);
-        let found = sessions.find(id).map(|(hash, _)| hash);
-        let ended = sessions.end(found.as_slice());
+        let ended = {
+            let mut sessions = lock(&self.accounts.sessions);
+            let found = sessions.find(id).map(|(hash, _)| hash);
+            sessions.end(found.as_slice())
+        };
         self.forget_sessions(&ended)
     }
 
     /// Ends all sessions of a user.
     pub(super) fn end_sessions_of(&self, user: &str) -> Result<(), OperatorError> {
-        let mut sessions = lock(&self.accounts.sessions);
-        let ended = sessions.end_all_of(user);
+        let ended = lock(&self.accounts.sessions).end_all_of(user);
         self.forget_sessions(&ended)
     }
 
+    /// Takes sessions that have ended off the disk.
     fn forget_sessions(&self, ended: &[String]) -> Result<(), OperatorError> {
         if ended.is_empty() {
             return Ok(());
         }
+        let _noting = lock(&self.accounts.noting);
         let forgotten = self.changing.authority().forget_notes(SESSIONS, ended.iter().map(String::as_str));
         forgotten.map_err(|error| {
             let why = format!("the sessions are ended, but a restart finds them on the disk again: {error}");

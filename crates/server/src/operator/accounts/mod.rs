@@ -62,7 +62,10 @@ pub(super) struct Accounts {
     /// Held while one of them is changed; behind `Operator::current`.
     writing: Mutex<()>,
     hashing: Hashing,
+    /// Held for moments: requests and streams look whether a session is good.
     sessions: Mutex<Sessions>,
+    /// Held while sessions are written to the store, which may wait. Taken before `sessions`.
+    noting: Mutex<()>,
     tries: Tries,
     links: Mutex<Links>,
     elsewhere: Elsewhere,
