@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clients::gate::live::{LIVE_BANS_MAX, LiveBans};
-use store::{Change, Expected, Put};
+use store::{Change, Expected, Put, StoreError};
 use wire::Prefix;
 
 use crate::{Authority, Refusal};
@@ -58,65 +58,83 @@ pub struct Bans {
     next_end: AtomicU64,
     /// When those that have ended are to be removed from the store, in seconds since 1970.
     forget_at: AtomicU64,
-    /// Why it is not known which there are: then none is changed.
-    unread: Option<String>,
-    /// What the store has and is not in effect.
-    missing: Option<String>,
+    /// Why it is not known which there are: then none is changed. Held for moments.
+    unread: Mutex<Option<String>>,
+    /// What the store has and is not in effect. Held for moments.
+    missing: Mutex<Option<String>>,
+}
+
+/// Locks a mutex. A panic ends the process, so that a poisoned one is never seen.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Bans {
     /// Bans in `live` who was banned before and still is at the second `now`. An entry that cannot
     /// be read costs no other its effect.
     pub fn read(authority: &Authority, live: Arc<LiveBans>, now: u64) -> Self {
-        let (mut kept, mut missing, mut unread) = (BTreeMap::new(), Vec::new(), None);
-        match authority.entries(BANS) {
-            Ok(entries) => {
-                for entry in entries {
-                    match ban_of(entry) {
-                        Ok(ban) => drop(kept.insert(ban.prefix, ban)),
-                        Err(name) => missing.push(format!("\"{name}\" is no prefix")),
-                    }
-                }
-            }
-            Err(error) => {
-                tracing::error!(%error, "bans cannot be read: nobody is banned by them");
-                unread = Some(format!("bans could not be read at the start: {error}"));
+        let [next_end, forget_at] = [(); 2].map(|()| AtomicU64::new(u64::MAX));
+        let (writing, kept, unread, missing) =
+            (Mutex::default(), Mutex::default(), Mutex::default(), Mutex::default());
+        let bans = Self { live, writing, kept, next_end, forget_at, unread, missing };
+        if let Err(error) = bans.read_all(authority, now) {
+            tracing::error!(%error, "bans cannot be read: nobody is banned by them");
+            *lock(&bans.unread) = Some(format!("bans could not be read at the start: {error}"));
+        }
+        bans
+    }
+
+    /// Reads bans that could not be read; returns whether they could now, and are in effect.
+    pub fn read_again(&self, authority: &Authority, now: u64) -> bool {
+        let _writing = self.writing();
+        let is_read = self.unread().is_some() && self.read_all(authority, now).is_ok();
+        if is_read {
+            *lock(&self.unread) = None;
+        }
+        is_read
+    }
+
+    fn read_all(&self, authority: &Authority, now: u64) -> Result<(), StoreError> {
+        let (mut all, mut missing) = (BTreeMap::new(), Vec::new());
+        for entry in authority.entries(BANS)? {
+            match ban_of(entry) {
+                Ok(ban) => drop(all.insert(ban.prefix, ban)),
+                Err(name) => missing.push(format!("\"{name}\" is no prefix")),
             }
         }
-        for ban in kept.values().filter(|ban| !ban.is_over(now)) {
-            if let Err(why) = live.add(ban.prefix) {
+        for ban in all.values().filter(|ban| !ban.is_over(now)) {
+            if let Err(why) = self.live.add(ban.prefix) {
                 missing.push(format!("{}: {why}", ban.prefix));
             }
         }
         for why in &missing {
             tracing::error!(why, "a ban of the store is not in effect");
         }
-        let missing = missing.first().map(|first| match missing.len() {
+        *lock(&self.missing) = missing.first().map(|first| match missing.len() {
             1 => format!("a ban of the store is not in effect: {first}"),
             count => format!("{count} bans of the store are not in effect: {first}, ..."),
         });
-        let next_end = AtomicU64::new(next_end(kept.values()));
-        let forget_at = AtomicU64::new(u64::MAX);
-        Self { live, writing: Mutex::default(), kept: Mutex::new(kept), next_end, forget_at, unread, missing }
+        self.next_end.store(next_end(all.values()), Ordering::Relaxed);
+        *self.kept() = all;
+        Ok(())
     }
 
     fn kept(&self) -> MutexGuard<'_, BTreeMap<Prefix, Ban>> {
-        // A panic ends the process, so a poisoned lock is never seen.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 
     fn writing(&self) -> MutexGuard<'_, ()> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.writing)
     }
 
     /// Returns why it is not known who is banned, if so.
-    pub fn unread(&self) -> Option<&str> {
-        self.unread.as_deref()
+    pub fn unread(&self) -> Option<String> {
+        lock(&self.unread).clone()
     }
 
     /// Returns why somebody is not banned whom the store bans, if so.
-    pub fn trouble(&self) -> Option<&str> {
-        self.unread.as_deref().or(self.missing.as_deref())
+    pub fn trouble(&self) -> Option<String> {
+        self.unread().or_else(|| lock(&self.missing).clone())
     }
 
     /// Returns at most `count` bans from a prefix on that are not over at the second `now`, by

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use environment::{Keeper, KeptList};
@@ -33,13 +33,13 @@ pub struct OwnLists {
     changing: Mutex<()>,
     /// Held for a moment only.
     all: Mutex<BTreeMap<String, Own>>,
-    files: Option<Files>,
+    files: OnceLock<Files>,
     /// The number of the next text.
     next: AtomicU64,
     /// Keeps changes of other data.
     keeper: Option<Arc<dyn Keeper>>,
-    /// Why it is not known which lists there are: nothing may be written over them.
-    trouble: Option<String>,
+    /// Why it is not known which lists there are: nothing may be written over them. Held for moments.
+    trouble: Mutex<Option<String>>,
     /// Whether lists are being written as a whole again.
     is_merging: AtomicBool,
 }
@@ -176,10 +176,42 @@ impl OwnLists {
     ///
     /// The store cannot be read.
     pub fn read(authority: &Arc<Authority>) -> Result<Self, StoreError> {
+        let lists = Self { keeper: StoreKeeper::of(authority), ..Self::default() };
+        *lock(&lists.all) = lists.read_all(authority)?;
+        Ok(lists)
+    }
+
+    /// Reads which lists there are, if that could not be read; returns the names of those that there
+    /// are then. Sets are compiled without them until they are compiled again.
+    ///
+    /// # Errors
+    ///
+    /// The store still cannot be read.
+    pub fn read_again(&self, authority: &Authority) -> Result<Vec<String>, StoreError> {
+        let _changing = self.change();
+        if self.trouble().is_none() {
+            return Ok(Vec::new());
+        }
+        let read = self.read_all(authority)?;
+        let mut all = lock(&self.all);
+        let names = read.keys().cloned().collect();
+        for (name, mut own) in read {
+            if let Some(before) = all.remove(&name) {
+                own.others = before.others;
+                own.others.push(Arc::downgrade(&before.list));
+            }
+            all.insert(name, own);
+        }
+        *lock(&self.trouble) = None;
+        Ok(names)
+    }
+
+    /// Reads all lists that somebody has made.
+    fn read_all(&self, authority: &Authority) -> Result<BTreeMap<String, Own>, StoreError> {
         let files = authority.files(FOLDER);
         let mut all = BTreeMap::new();
         for entry in authority.entries(SPACE)? {
-            let number = all.len() as u64;
+            let number = self.number();
             let mut own = Own { is_made: true, revision: entry.revision, ..Own::empty(number) };
             let mut words = entry.text.split(' ').filter(|word| !word.is_empty());
             if let Some(hash) = words.next() {
@@ -207,22 +239,23 @@ impl OwnLists {
                 warn!(folder = %folder.display(), "there are texts of lists of which the store knows nothing; they stay");
             }
         }
-        let keeper = StoreKeeper::of(authority);
-        let next = AtomicU64::new(all.len() as u64);
-        let (changing, is_merging) = (Mutex::default(), AtomicBool::new(false));
-        Ok(Self { changing, all: Mutex::new(all), files, next, keeper, trouble: None, is_merging })
+        if let Some(files) = files {
+            self.files.get_or_init(|| files);
+        }
+        Ok(all)
     }
 
     /// Returns what there is where the store cannot be read: changes of lists and of other data are
-    /// refused, so that nothing is written over what was kept before.
+    /// refused, so that nothing is written over what was kept before, until they can be
+    /// [read](Self::read_again).
     pub fn unread(authority: &Arc<Authority>, error: &StoreError) -> Self {
         let trouble = Some(format!("what was kept before could not be read at the start: {error}"));
-        Self { keeper: StoreKeeper::of(authority), trouble, ..Self::default() }
+        Self { keeper: StoreKeeper::of(authority), trouble: Mutex::new(trouble), ..Self::default() }
     }
 
     /// Returns why lists may not be changed, if so.
-    pub fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+    pub fn trouble(&self) -> Option<String> {
+        lock(&self.trouble).clone()
     }
 
     /// Returns a text of a list that is empty, or read later.
@@ -245,8 +278,8 @@ impl OwnLists {
     }
 
     /// Returns the folder of their files; `None` if nothing is kept.
-    pub const fn files(&self) -> Option<&Files> {
-        self.files.as_ref()
+    pub fn files(&self) -> Option<&Files> {
+        self.files.get()
     }
 
     /// Returns what is known of a list.
@@ -281,7 +314,7 @@ impl OwnLists {
 
     fn file(&self, own: &Own) -> Option<PathBuf> {
         let (hash, _) = own.file.as_ref()?;
-        Some(self.files.as_ref()?.path(hash))
+        Some(self.files()?.path(hash))
     }
 
     /// Has sets that are compiled from now on have this text of a list, or what they had before.

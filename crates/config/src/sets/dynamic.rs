@@ -4,8 +4,10 @@ use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use environment::Environment;
 use sets::{DynamicAddresses, DynamicNames};
 use values::Misread;
 use wire::NameBuf;
@@ -200,6 +202,15 @@ impl DynamicHandle {
     }
 }
 
+/// Reads the file of a set.
+fn text_of(file: &Path, environment: &dyn Environment) -> io::Result<String> {
+    let octets = environment.read_list(file, FILE_OCTETS_MAX)?;
+    if octets.len() as u64 > FILE_OCTETS_MAX {
+        return Err(io::Error::other(format!("it is larger than {} MiB", FILE_OCTETS_MAX >> 20)));
+    }
+    String::from_utf8(octets).map_err(|_| io::Error::other("it is no text"))
+}
+
 impl Dynamic {
     /// Takes over what is known of the set, or reads what was kept.
     pub(super) fn new(
@@ -246,16 +257,8 @@ impl Dynamic {
             // Another limit or time: what there is stays, and what comes meanwhile goes to both.
             Some(known) => new.put(&known.text()),
             None => {
-                let read = |file: &std::path::Path| {
-                    let octets = workshop.environment.read_list(file, FILE_OCTETS_MAX)?;
-                    if octets.len() as u64 > FILE_OCTETS_MAX {
-                        let why = format!("it is larger than {} MiB", FILE_OCTETS_MAX >> 20);
-                        return Err(io::Error::other(why));
-                    }
-                    String::from_utf8(octets).map_err(|_| io::Error::other("it is no text"))
-                };
                 if let Some(store) = &new.store {
-                    let (text, changes) = store.read(read);
+                    let (text, changes) = store.read(|file| text_of(file, workshop.environment));
                     new.put(&text);
                     for change in changes {
                         new.put_change(&change);
@@ -264,6 +267,22 @@ impl Dynamic {
             }
         }
         new
+    }
+
+    /// Reads again what was kept of its members, if it could not be read; returns whether it could
+    /// now. What it has learned since stays.
+    pub fn read_again(&self, environment: &dyn Environment) -> bool {
+        let Some(store) = &self.store else { return false };
+        store.read_again(
+            |file| text_of(file, environment),
+            |text, changes| {
+                self.on_all(|handle| {
+                    let other = Self { handle: handle.clone(), ..self.clone() };
+                    other.put(text);
+                    changes.iter().for_each(|change| other.put_change(change));
+                });
+            },
+        )
     }
 
     /// Adds names, addresses or prefixes at the second `now`, for `ttl` seconds or as long as the

@@ -143,7 +143,9 @@ impl Sets {
         if let Some(why) = made.dynamic.as_ref().and_then(Dynamic::trouble) {
             let message = format!("set \"{name}\" cannot be changed: {why}");
             let problem = Problem::warning(set.name.span, message);
-            problems.push(problem.hint("mend the file or move it away, and start the server again"));
+            problems.push(problem.hint(
+                "mend a file or move it away, and start the server again; the store is read again by itself",
+            ));
         }
         self.compiled.insert(name.to_owned(), Arc::clone(&made.set));
         self.made.insert(name.to_owned(), made);

@@ -9,7 +9,8 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use environment::Keeper;
 
@@ -67,9 +68,11 @@ pub(super) struct Store {
     keeper: Option<(Arc<dyn Keeper>, String)>,
     state: Mutex<State>,
     /// Why nothing may be written, found when the files were read: there may be changes that are
-    /// not known here. Whoever compiles asks for it, while a change that holds `state` may wait for
-    /// who compiles.
-    broken: OnceLock<String>,
+    /// not known here. Held for moments: whoever compiles asks for it, while a change that holds
+    /// `state` may wait for who compiles.
+    broken: Mutex<Option<String>>,
+    /// Whether that is a file, which somebody has to mend before the next start.
+    is_file_broken: AtomicBool,
 }
 
 /// What is known of the files. Held while they are written, and while the set is changed.
@@ -88,7 +91,13 @@ impl Store {
     /// Names the file of a set; without a keeper, the log is beside it.
     pub(super) fn new(set: &str, file: PathBuf, keeper: Option<Arc<dyn Keeper>>) -> Self {
         let keeper = keeper.map(|keeper| (keeper, format!("set {set}")));
-        Self { file, keeper, state: Mutex::default(), broken: OnceLock::new() }
+        Self {
+            file,
+            keeper,
+            state: Mutex::default(),
+            broken: Mutex::default(),
+            is_file_broken: AtomicBool::new(false),
+        }
     }
 
     pub(super) fn file(&self) -> &Path {
@@ -104,11 +113,48 @@ impl Store {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn broken(&self) -> MutexGuard<'_, Option<String>> {
+        // A panic ends the process, so a poisoned lock is never seen.
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Reads what there is: the text of the file, and the changes since. A file that cannot be read
-    /// is not empty: the set has what can be read, and nothing is changed or written until a start
-    /// at which all of it can.
+    /// is not empty: the set has what can be read, and nothing is changed or written until all of it
+    /// can be [read again](Self::read_again).
     pub(super) fn read(&self, read: impl Fn(&Path) -> io::Result<String>) -> (String, Vec<Change>) {
+        self.read_with(&mut self.state(), read)
+    }
+
+    /// Reads again what was kept beside the settings and could not be read; `take` gets it if it can be now, before anything is
+    /// changed. Returns whether it could.
+    pub(super) fn read_again(
+        &self,
+        read: impl Fn(&Path) -> io::Result<String>,
+        take: impl FnOnce(&str, &[Change]),
+    ) -> bool {
+        let Some((keeper, space)) = &self.keeper else { return false };
+        if self.is_file_broken.load(Ordering::Relaxed) || keeper.texts(space).is_err() {
+            return false;
+        }
         let mut state = self.state();
+        let Some(before) = self.broken().take() else { return false };
+        let kept = std::mem::take(&mut *state);
+        let (text, changes) = self.read_with(&mut state, read);
+        if self.trouble().is_some() {
+            // The first reason is the one that is known.
+            *self.broken() = Some(before);
+            *state = kept;
+            return false;
+        }
+        take(&text, &changes);
+        true
+    }
+
+    fn read_with(
+        &self,
+        state: &mut State,
+        read: impl Fn(&Path) -> io::Result<String>,
+    ) -> (String, Vec<Change>) {
         let text_of = |file: &Path| match read(file) {
             Ok(text) => text,
             // There is none, or not even a folder for it.
@@ -117,7 +163,8 @@ impl Store {
             }
             Err(error) => {
                 let why = format!("the members that were kept cannot be read: {}", named(file, &error));
-                self.broken.get_or_init(|| why);
+                self.is_file_broken.store(true, Ordering::Relaxed);
+                self.broken().get_or_insert(why);
                 String::new()
             }
         };
@@ -131,7 +178,7 @@ impl Store {
         if let Some((keeper, space)) = &self.keeper {
             let texts = keeper.texts(space).unwrap_or_else(|error| {
                 let why = format!("what was changed before cannot be read: {error}");
-                self.broken.get_or_init(|| why);
+                self.broken().get_or_insert(why);
                 Vec::new()
             });
             for (kept, text) in texts {
@@ -142,7 +189,7 @@ impl Store {
                 }
                 state.number = state.number.max(kept);
             }
-            state.is_sound = self.broken.get().is_none();
+            state.is_sound = self.broken().is_none();
         }
         let text = match number {
             Some(_) => text.split_once('\n').map_or("", |(_, rest)| rest).to_owned(),
@@ -153,11 +200,11 @@ impl Store {
 
     /// Returns why nothing may be changed or written, if so.
     pub(super) fn trouble(&self) -> Option<String> {
-        self.broken.get().cloned()
+        self.broken().clone()
     }
 
     fn check(&self) -> io::Result<()> {
-        self.broken.get().map_or(Ok(()), |why| Err(io::Error::other(why.clone())))
+        self.trouble().map_or(Ok(()), |why| Err(io::Error::other(why)))
     }
 
     /// Keeps changes, and makes them when they are on disk; `whole` is what the set holds before.

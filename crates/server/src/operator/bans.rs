@@ -183,7 +183,7 @@ impl Operator {
 
     fn known_bans(&self) -> Result<&authority::Bans, OperatorError> {
         match self.bans.unread() {
-            Some(why) => Err(OperatorError::NotKnown(why.to_owned())),
+            Some(why) => Err(OperatorError::NotKnown(why)),
             None => Ok(&self.bans),
         }
     }

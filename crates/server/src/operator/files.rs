@@ -13,6 +13,8 @@ use crate::lock;
 
 /// Looks, one a second, between two writings of dynamic sets.
 const LOOKS_PER_WRITE: u64 = 30;
+/// Looks for each attempt to read what could not be read at the start.
+const LOOKS_PER_ATTEMPT: u64 = 5;
 
 /// The files besides the configuration's own that it is made of: a change of one is a reason to
 /// compile it again.
@@ -107,6 +109,10 @@ impl Operator {
         let now = unix_seconds();
         for (_, dynamic) in sets.dynamics() {
             dynamic.sweep(now);
+        }
+        let is_due = lock(&self.seen).looks.is_multiple_of(LOOKS_PER_ATTEMPT);
+        if is_due && self.has_unread(&sets) {
+            self.read_late(&sets);
         }
         self.components.devices.ban_live(self.banned(&bans));
         let stamps = stamps(&watched.files);

@@ -121,7 +121,10 @@ impl Operator {
             return false;
         }
         let view = lock(&self.view);
-        view.watched.is_empty() && view.sets.dynamics().next().is_none() && !view.bans.are_some()
+        !self.has_unread(&view.sets)
+            && view.watched.is_empty()
+            && view.sets.dynamics().next().is_none()
+            && !view.bans.are_some()
     }
 
     /// Returns the counters, named as all JSON has them.

@@ -528,7 +528,7 @@ impl Operator {
             revision: standing.revision,
             settings: standing.changed as u64,
             last_by: authority.newest_change().map(|kept| kept.by),
-            trouble: standing.trouble.or_else(|| self.bans.trouble().map(str::to_owned)),
+            trouble: standing.trouble.or_else(|| self.bans.trouble()),
             wrong: lock(&self.changing.wrong)
                 .as_ref()
                 .map(|wrong| wrong.diagnostics.iter().map(Diagnostic::line).collect())

@@ -42,6 +42,11 @@ impl Operator {
         super::lists::readers(&lock(&self.view).listed, name)
     }
 
+    /// Returns the sets that read a list.
+    pub(super) fn sets_with(&self, name: &str) -> Vec<String> {
+        self.readers(name).into_iter().map(|(_, set)| set).collect()
+    }
+
     /// Says which lists there are.
     ///
     /// # Errors
@@ -67,7 +72,7 @@ impl Operator {
     /// Refuses to say anything of lists if it is not known which there are.
     fn check_known(&self) -> Result<(), OperatorError> {
         let trouble = self.own_lists().trouble();
-        trouble.map_or(Ok(()), |why| Err(OperatorError::NotKnown(why.to_owned())))
+        trouble.map_or(Ok(()), |why| Err(OperatorError::NotKnown(why)))
     }
 
     /// Returns the text of a list, part by part.
@@ -144,7 +149,7 @@ impl Operator {
     /// Refuses a list that is not known by what it should be.
     fn check_tag(&self, name: &str, tag: Option<&str>) -> Result<Own, OperatorError> {
         if let Some(why) = self.own_lists().trouble() {
-            return Err(OperatorError::NotKept(why.to_owned()));
+            return Err(OperatorError::NotKept(why));
         }
         let own = self.own_lists().look_up(name);
         let is_expected = match tag {

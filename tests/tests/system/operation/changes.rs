@@ -217,6 +217,44 @@ fn without_the_store_changes_are_refused_by_name_and_queries_go_on() {
     assert!(has_row_of_the_file(&server, "192.0.2.7"));
 }
 
+#[test]
+fn what_is_kept_is_read_as_soon_as_the_store_can_be() {
+    let more = "sets: {bad: {dynamic: {holds: names, persist: true}}, ads: {lists: [{own: mine}]}}\n\
+                policy:\n  main:\n    - if: qname in bad\n      do: reject(notimp)\n    - if: qname in ads\n      \
+                do: reject(nxdomain)\n    - reject(refused)\n";
+    let (_stub, yaml) = config(more);
+    let server = Server::start(&yaml);
+    let command = |server: &Server, arguments: &[&str]| {
+        let output = server.command(arguments);
+        (output.status.success(), text(&output))
+    };
+    for arguments in [
+        &["set", "add", "bad", "kept.example"][..],
+        &["list", "add", "mine", "ads.example"],
+        &["ban", "198.51.100.7"],
+    ] {
+        assert!(command(&server, arguments).0, "{arguments:?}");
+    }
+    let (_, _, directory) = server.stop();
+    let held = rusqlite::Connection::open(directory.path().join("changes/changes.db")).expect("a database");
+    held.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE").expect("locked");
+    let server = Server::start_in(directory, &yaml);
+    let add = ["set", "add", "bad", "new.example"];
+    assert!(!command(&server, &add).0, "nothing is written over what is not known");
+    assert!(!command(&server, &["list", "add", "mine", "more.example"]).0);
+    assert!(!command(&server, &["bans"]).0);
+    drop(held);
+    eventually("members are read", || command(&server, &["set", "list", "bad"]).1.contains("kept.example"));
+    eventually("bans are read", || command(&server, &["bans"]).1.contains("198.51.100.7/32"));
+    eventually("lists are read", || command(&server, &["list", "print", "mine"]).1.contains("ads.example"));
+    assert_eq!(command(&server, &add), (true, "1 changed, 2 in the set\n".to_owned()));
+    let is = |name: &str, rcode: &str| server.dig(&[name, "A"]).contains(rcode);
+    eventually("sets have their lists", || is("ads.example", "NXDOMAIN"));
+    let added = command(&server, &["list", "add", "mine", "more.example"]);
+    assert!(added.0, "{added:?}");
+    assert!(is("more.example", "NXDOMAIN") && is("kept.example", "NOTIMP") && is("new.example", "NOTIMP"));
+}
+
 /// Changes from several commands at once, and a kill in their midst, again and again.
 #[test]
 fn no_change_that_was_acknowledged_is_lost_by_a_kill() {
