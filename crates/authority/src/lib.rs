@@ -30,7 +30,7 @@ use settings::ChangesAllowed;
 use settings::overlay::{Layer, SettingPath};
 use store::{Expected, Put, Step, Store, StoreError};
 
-pub use bans::{BANS, Ban, Bans, Spared, overlap, plain, spared, too_wide};
+pub use bans::{BANS, Ban, Bans, Spared, overlap, plain, spared, too_wide, unusual_length};
 use entries::{Entries, layers};
 pub use files::{FilesSaid, Meanwhile};
 pub use kept::{Kept, WhatBecame};

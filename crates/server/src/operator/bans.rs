@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use authority::{Ban, Spared, overlap, plain, spared, too_wide};
+use authority::{Ban, Spared, overlap, plain, spared, too_wide, unusual_length};
 use control::api::{self, BanSource};
 use control::{Caller, Role};
 use engine::gate::bans::RateBans;
@@ -244,6 +244,9 @@ impl Operator {
             devices::interfaces::own_addresses().map_err(|error| OperatorError::Io { what, error })?;
         own.extend(self.facts.addresses.iter().map(SocketAddr::ip).filter(|ip| !ip.is_unspecified()));
         match spared(prefix, Spared { exempt: &exempt, own: &own, caller: caller.from }) {
+        if let Some(why) = unusual_length(prefix).filter(|_| caller.role <= Role::Helper) {
+            return Err(OperatorError::Forbidden(why));
+        }
             Some(why) => Err(OperatorError::Refused(why)),
             None => self.check_ban_is_theirs(prefix, caller),
         }

@@ -256,6 +256,11 @@ fn a_helper_bans_few_and_leaves_bans_of_others() {
     assert!(server.command(&["ban", "198.51.100.7", "--why", "noise"]).status.success());
     assert_eq!((ban(&who, "198.51.100.7").0, unban(&who).0), (403, 403));
     assert!(text(&server.command(&["bans"])).contains("noise"));
+    for (prefix, expect) in [("2001:db8::/49", 403), ("2001:db8::/63", 403), ("2001:db8::/56", 200)] {
+        let (status, body) = ban(&who, prefix);
+        assert!(status == expect, "{prefix}: {status} {body}");
+    }
+    assert_eq!(ban(&operator, "2001:db8::/63").0, 200, "an operator bans any length");
     assert_eq!(unban(&operator).0, 200);
 }
 
