@@ -1,5 +1,5 @@
-//! How long what lasts goes on, such as a live tail: until the token or the session that it was asked
-//! for with is revoked or has expired.
+//! How long what lasts goes on, such as a live tail: until the token or the session that it was
+//! asked for with is revoked or has expired.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,7 +10,8 @@ use std::time::Duration;
 use server::{Caller, Credential, Operator};
 use tokio::time::sleep;
 
-/// How often a credential is looked up: within a second its revocation shows. That waits for nobody.
+/// How often a credential is looked up: within a second its revocation shows. That waits for
+/// nobody.
 const LOOK_EVERY: Duration = Duration::from_millis(400);
 
 /// Ends when a credential is valid no more.

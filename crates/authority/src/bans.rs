@@ -24,8 +24,8 @@ const AGAIN_AFTER_S: u64 = 60;
 /// admin for.
 const WIDEST_BITS: (u8, u8) = (8, 19);
 const WIDEST_BITS_OF_OTHERS: (u8, u8) = (24, 48);
-/// Bits of the prefixes of IPv6 that helpers ban: of sites, networks and addresses. Each length that is
-/// banned costs a look-up, and there is room for a few.
+/// Bits of the prefixes of IPv6 that helpers ban: of sites, networks and addresses. Each length
+/// that is banned costs a look-up, and there is room for a few.
 const BITS_OF_HELPERS: [u8; 4] = [48, 56, 64, 128];
 /// What stands before the reason, in a line of its own, of bans by helpers.
 const BY_HELPER: &str = "helper\n";
@@ -337,8 +337,8 @@ pub fn too_wide(prefix: Prefix, is_by_admin: bool) -> Option<String> {
         .then(|| format!("{prefix} is wider than a /{of_others}, which an admin alone bans"))
 }
 
-/// Returns why helpers do not ban a prefix of this length, if so: they would use up the lengths that
-/// others need.
+/// Returns why helpers do not ban a prefix of this length, if so: they would use up the lengths
+/// that others need.
 pub fn unusual_length(prefix: Prefix) -> Option<String> {
     let is_usual = prefix.address().is_ipv4() || BITS_OF_HELPERS.contains(&prefix.bits());
     let usual = BITS_OF_HELPERS.map(|bits| format!("/{bits}")).join(", ");

@@ -38,7 +38,8 @@ pub struct OwnLists {
     next: AtomicU64,
     /// Keeps changes of other data.
     keeper: Option<Arc<dyn Keeper>>,
-    /// Why it is not known which lists there are: nothing may be written over them. Held for moments.
+    /// Why it is not known which lists there are: nothing may be written over them. Held for
+    /// moments.
     trouble: Mutex<Option<String>>,
     /// Whether lists are being written as a whole again.
     is_merging: AtomicBool,
@@ -181,8 +182,8 @@ impl OwnLists {
         Ok(lists)
     }
 
-    /// Reads which lists there are, if that could not be read; returns the names of those that there
-    /// are then. Sets are compiled without them until they are compiled again.
+    /// Reads which lists there are, if that could not be read; returns the names of those that
+    /// there are then. Sets are compiled without them until they are compiled again.
     ///
     /// # Errors
     ///

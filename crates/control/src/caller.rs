@@ -128,8 +128,8 @@ impl Scope {
     }
 }
 
-/// Returns whether a request names a file or a variable of the machine, whose contents could be seen
-/// then: in settings, in records of a zone, in rules of a list, or in a message.
+/// Returns whether a request names a file or a variable of the machine, whose contents could be
+/// seen then: in settings, in records of a zone, in rules of a list, or in a message.
 fn names_the_machine(request: &Request) -> bool {
     match request {
         Request::ConfigChange(change) => change.edits.iter().any(|edit| match edit {

@@ -61,8 +61,8 @@ struct Hook {
 }
 
 struct Shared {
-    /// Held for a moment. Its secrets may change while events wait: each try is signed with those of
-    /// then.
+    /// Held for a moment. Its secrets may change while events wait: each try is signed with those
+    /// of then.
     plan: Mutex<Arc<Webhook>>,
     queue: Queue<Arc<Message>>,
     counts: Arc<Counts>,

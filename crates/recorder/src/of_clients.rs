@@ -41,8 +41,8 @@ pub struct ClientPage {
     pub counted_from_ms: Option<i64>,
 }
 
-/// A page while it is counted. It holds no more clients than it has in the end: one that has as many
-/// before it cannot be on it.
+/// A page while it is counted. It holds no more clients than it has in the end: one that has as
+/// many before it cannot be on it.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     after: String,
@@ -112,9 +112,9 @@ pub struct ClientCounts {
 
 impl Reader {
     /// Returns clients by their names, those behind `after`, at most `count`: how often each asked
-    /// since the beginning of the hour of a time, in milliseconds since 1970. All of it takes no longer
-    /// than `time`; the newest queries are counted first. The memory that it takes depends on `count`
-    /// alone.
+    /// since the beginning of the hour of a time, in milliseconds since 1970. All of it takes no
+    /// longer than `time`; the newest queries are counted first. The memory that it takes depends
+    /// on `count` alone.
     ///
     /// # Errors
     ///

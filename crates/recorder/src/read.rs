@@ -345,9 +345,9 @@ const ROWS_PER_LOOK: u64 = 256;
 pub(super) const HOUR_MS: i64 = 3_600_000;
 
 impl File {
-    /// Gives the client, how many queries it stands for and whether it was blocked of each row behind
-    /// `from` and not before `since_ms`, the newest first, until `is_late`; returns since when all
-    /// were looked at then, in milliseconds since 1970.
+    /// Gives the client, how many queries it stands for and whether it was blocked of each row
+    /// behind `from` and not before `since_ms`, the newest first, until `is_late`; returns since
+    /// when all were looked at then, in milliseconds since 1970.
     pub(super) fn walk_clients(
         &self,
         (from, since_ms): (i64, i64),

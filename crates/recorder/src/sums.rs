@@ -533,8 +533,8 @@ impl SumsReader {
         rows.collect()
     }
 
-    /// Returns the newest period that sums are of, before another one: the days since a time, and the
-    /// hours before the first of them. Its length and its beginning, in seconds.
+    /// Returns the newest period that sums are of, before another one: the days since a time, and
+    /// the hours before the first of them. Its length and its beginning, in seconds.
     pub(super) fn newest_start(
         &self,
         kind: Kind,
@@ -560,8 +560,8 @@ impl SumsReader {
         Ok(None)
     }
 
-    /// Gives the sums of one period by their keys, those behind `after`, at most `count`, to `take`,
-    /// until that wants no more.
+    /// Gives the sums of one period by their keys, those behind `after`, at most `count`, to
+    /// `take`, until that wants no more.
     pub(super) fn of_start(
         &self,
         (kind, period, start): (Kind, i64, i64),

@@ -119,14 +119,14 @@ impl Store {
     }
 
     /// Reads what there is: the text of the file, and the changes since. A file that cannot be read
-    /// is not empty: the set has what can be read, and nothing is changed or written until all of it
-    /// can be [read again](Self::read_again).
+    /// is not empty: the set has what can be read, and nothing is changed or written until all of
+    /// it can be [read again](Self::read_again).
     pub(super) fn read(&self, read: impl Fn(&Path) -> io::Result<String>) -> (String, Vec<Change>) {
         self.read_with(&mut self.state(), read)
     }
 
-    /// Reads again what was kept beside the settings and could not be read; `take` gets it if it can be now, before anything is
-    /// changed. Returns whether it could.
+    /// Reads again what was kept beside the settings and could not be read; `take` gets it if it
+    /// can be now, before anything is changed. Returns whether it could.
     pub(super) fn read_again(
         &self,
         read: impl Fn(&Path) -> io::Result<String>,

@@ -50,8 +50,8 @@ pub struct ClientSeen {
     /// look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_ms: Option<i64>,
-    /// Since when all of its queries were counted, in milliseconds since 1970, if there was no time for
-    /// older ones.
+    /// Since when all of its queries were counted, in milliseconds since 1970, if there was no time
+    /// for older ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_from_ms: Option<i64>,
 }

@@ -1,5 +1,5 @@
-//! What somebody proves who they are with, and whether that is valid still: what lasts, such as a live
-//! tail, ends with it.
+//! What somebody proves who they are with, and whether that is valid still: what lasts, such as a
+//! live tail, ends with it.
 
 use super::tokens::sha256;
 use super::{Operator, unix_seconds};
@@ -27,8 +27,8 @@ impl Credential {
 }
 
 impl Operator {
-    /// Returns whether a credential is neither revoked nor expired, and still gives this role. It is
-    /// no use of it: a session that nobody uses expires. Waits for no commit of the store.
+    /// Returns whether a credential is neither revoked nor expired, and still gives this role. It
+    /// is no use of it: a session that nobody uses expires. Waits for no commit of the store.
     pub fn is_valid(&self, credential: &Credential, role: Role) -> bool {
         let now = unix_seconds();
         let found = match credential {

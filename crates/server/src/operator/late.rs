@@ -14,8 +14,8 @@ impl Operator {
             || sets.dynamics().any(|(_, dynamic)| dynamic.trouble().is_some())
     }
 
-    /// Reads again what could not be read: members of sets, bans, lists, and whom the store knows. It
-    /// is in effect when this returns.
+    /// Reads again what could not be read: members of sets, bans, lists, and whom the store knows.
+    /// It is in effect when this returns.
     pub(super) fn read_late(&self, sets: &Sets) {
         for (name, dynamic) in sets.dynamics() {
             if dynamic.trouble().is_some() && dynamic.read_again(&System) {
