@@ -6,13 +6,17 @@ use server::Role;
 use crate::call::Call;
 use crate::problem::Problem;
 use crate::reply::Reply;
-use crate::resources::{as_json, known_tag, linked_after, unexpected};
+use crate::resources::{as_json, expected_tag, linked_after, unexpected};
 use crate::route::{Parameter, Route, Wanted, get, parameter, post, route};
 use crate::shapes::{many, one};
 
 const DRY_RUN: Parameter = parameter("dry-run", "boolean", "Only checks it, and says what would be banned.");
-const MATCH: Parameter =
-    parameter("If-Match", "string", "The ETag of the bans that the change is made for, or `*`.");
+const MATCH: Parameter = parameter(
+    "If-Match",
+    "string",
+    "The ETag of `/bans/{prefix}`, or `*`. Needed for what is banned already.",
+);
+const NONE_MATCH: Parameter = parameter("If-None-Match", "string", "`*`: only if no operator has banned it.");
 
 pub(crate) const ROUTES: &[Route] = &[
     get("/bans", "Who is banned: by the configuration, a set, the rate limit, and operators.", many::<api::Ban>, |call| {
@@ -42,10 +46,15 @@ pub(crate) const ROUTES: &[Route] = &[
         |call| {
             let mut asked: api::BanAdd = crate::json::parse(&call.body)?;
             asked.is_dry_run |= call.flag("dry-run")?;
+            if asked.tag.is_some() {
+                return Err(Problem::new(400, "\"tag\": the ETag is in If-Match"));
+            }
+            asked.tag = expected_tag(call)?;
             Ok(Request::Ban(asked))
         },
     )
     .query(&[DRY_RUN])
+    .headers(&[MATCH, NONE_MATCH])
     .body(Wanted::Json(one::<api::BanAdd>)),
     route(
         "DELETE",
@@ -53,7 +62,7 @@ pub(crate) const ROUTES: &[Route] = &[
         "Ends the ban of an operator, and those of the rate limit within the prefix.",
         one::<api::BanChanged>,
         |call| {
-            let (prefix, tag) = (call.part(0), known_tag(call)?);
+            let (prefix, tag) = (call.part(0), expected_tag(call)?);
             Ok(Request::Unban(api::BanRemove { prefix, tag, is_dry_run: call.flag("dry-run")? }))
         },
     )

@@ -169,7 +169,7 @@ pub(crate) const ROUTES: &[Route] = &[
         "/servers/localhost/zones/{zone}",
         "PowerDNS: takes out a zone that was added.",
         nothing,
-        |call| Ok(Request::ZoneRemove(api::ZoneNames { zones: vec![call.part(0)] })),
+        |call| Ok(Request::ZoneRemove(api::ZoneNames { zones: vec![call.part(0)], tag: None })),
     )
     .role(Role::Operator)
     .statuses(&[204])
@@ -380,12 +380,12 @@ fn create(call: &Call) -> Result<Request, Problem> {
             // In quotation marks of YAML it is a text, whatever is in it.
             let quoted: Vec<String> = masters.iter().map(|text| format!("{text:?}")).collect();
             let options = format!("primaries: [{}]", quoted.join(", "));
-            Ok(Request::ZoneAdd(api::ZoneAdd { zones: vec![new.name], options, records: None }))
+            Ok(Request::ZoneAdd(api::ZoneAdd { zones: vec![new.name], options, records: None, tag: None }))
         }
         ("native" | "master" | "primary", []) => {
             let records = Some(first_records(&new)?);
             let options = String::new();
-            Ok(Request::ZoneAdd(api::ZoneAdd { zones: vec![new.name], options, records }))
+            Ok(Request::ZoneAdd(api::ZoneAdd { zones: vec![new.name], options, records, tag: None }))
         }
         ("native" | "master" | "primary", _) => {
             Err(Problem::new(422, format!("a zone of kind {kind} has no masters")))

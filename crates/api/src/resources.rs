@@ -27,7 +27,7 @@ pub(crate) const PART_ITEMS_MAX: u64 = 10_000;
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct RollBack {
-    /// A revision of the changes; 0 takes all changes back.
+    /// A revision of the changes; 0 reverts all of them.
     revision: u64,
     /// The revision that is in use; refused if it is another.
     expected: Option<u64>,
@@ -326,49 +326,28 @@ pub(crate) fn one_zone(call: &Call, response: Response) -> Result<Reply, Problem
     Ok(as_json(&zone).with("etag", tag))
 }
 
-/// Refuses what is meant for another state of a zone.
-fn expect_zone(call: &Call) -> Result<(), Problem> {
-    // Who may not change it does not hear who has.
-    if call.caller.role < server::Role::Operator {
-        return Ok(());
+/// Returns the ETag of what a client changes: `*` is any. Nothing stands for what is not there, as
+/// `If-None-Match: *` says it; so a change without both is refused if that is there.
+pub(crate) fn expected_tag(call: &Call) -> Result<Option<String>, Problem> {
+    match (known_tag(call)?, call.header(&IF_NONE_MATCH)?) {
+        (Some(tag), None) => Ok(Some(tag)),
+        (None, None | Some("*")) => Ok(Some(String::new())),
+        _ => Err(Problem::new(400, "expected If-Match, or If-None-Match: *")),
     }
-    let (name, tag) = (call.part(0), known_tag(call)?);
-    let is_new = call.header(&IF_NONE_MATCH)?;
-    if is_new.is_some_and(|word| word != "*") || (is_new.is_some() && tag.is_some()) {
-        return Err(Problem::new(400, "expected If-Match, or If-None-Match: *"));
-    }
-    let found = match call.operator.zone_status(Some(&name)) {
-        Ok(found) => found.into_iter().next(),
-        Err(server::OperatorError::NotFound { .. }) => None,
-        Err(other) => return Err(other.into()),
-    };
-    let is_meant = match (&tag, &found) {
-        (None, found) => is_new.is_none() || found.is_none(),
-        (Some(tag), found) => found.as_ref().is_some_and(|zone| tag == "*" || *tag == zone.tag()),
-    };
-    if is_meant {
-        return Ok(());
-    }
-    let why = match found.is_some() {
-        true => format!("zone \"{name}\" is there, and another than it is meant for"),
-        false => format!("there is no zone \"{name}\""),
-    };
-    Err(Problem::new(412, why).with_change(call.operator.last_change_of_zone(&name)))
 }
 
 /// Asks to take a zone out.
 pub(crate) fn remove_zone(call: &Call) -> Result<Request, Problem> {
-    expect_zone(call)?;
-    Ok(Request::ZoneRemove(api::ZoneNames { zones: vec![call.part(0)] }))
+    Ok(Request::ZoneRemove(api::ZoneNames { zones: vec![call.part(0)], tag: expected_tag(call)? }))
 }
 
 /// Asks to serve a zone.
 pub(crate) fn add_zone(call: &Call) -> Result<Request, Problem> {
-    expect_zone(call)?;
     Ok(Request::ZoneAdd(api::ZoneAdd {
         zones: vec![call.part(0)],
         options: setting_text(call)?,
         records: None,
+        tag: expected_tag(call)?,
     }))
 }
 

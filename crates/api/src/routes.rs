@@ -24,7 +24,7 @@ const IF_MATCH: Parameter = parameter(
     "The ETag of what the change is made for, or `*`. Needed for what is there already.",
 );
 const ZONE_MATCH: Parameter =
-    parameter("If-Match", "string", "The ETag of the zone that it is meant for, or `*`.");
+    parameter("If-Match", "string", "The ETag of the zone, or `*`. Needed for a zone that is there.");
 const KNOWN: Parameter =
     parameter("If-None-Match", "string", "The ETag that the client knows: 304 if it is that.");
 const IF_NONE_MATCH: Parameter = parameter("If-None-Match", "string", "`*`: only if nothing is there.");

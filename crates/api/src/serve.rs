@@ -9,7 +9,8 @@ use control::api::{self, Response};
 use control::{Answer, Peer, Proof, Stream};
 use hyper::body::Incoming;
 use hyper::header::{
-    CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING,
+    CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH,
+    TRANSFER_ENCODING,
 };
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -385,6 +386,10 @@ fn done(route: &Route, call: &Call) -> Result<Reply, Problem> {
             });
             Ok(Reply::new(200, "text/dns", Body::in_parts(text)))
         }
+        Err(server::OperatorError::Conflict(_)) if lacks_tag(route, call)? => {
+            let why = "this needs If-Match with the ETag of what it changes, or *";
+            Err(Problem::new(428, why).with_change(changed(route, call)))
+        }
         Err(server::OperatorError::Conflict(why)) => {
             let is_setting = route.path.starts_with("/settings/");
             let current = if is_setting { crate::resources::current(call)? } else { None };
@@ -392,6 +397,12 @@ fn done(route: &Route, call: &Call) -> Result<Reply, Problem> {
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Returns whether a change of what is there already came without its ETag (RFC 6585 §3).
+fn lacks_tag(route: &Route, call: &Call) -> Result<bool, Problem> {
+    let needs_tag = matches!(route.path, "/zones/{zone}" | "/bans" | "/bans/{prefix}");
+    Ok(needs_tag && call.header(&IF_MATCH)?.is_none() && call.header(&IF_NONE_MATCH)?.is_none())
 }
 
 /// Returns who changed what a request was made for.
@@ -410,6 +421,10 @@ fn changed(route: &Route, call: &Call) -> Option<api::LastChange> {
         path if path.starts_with("/tokens/") => {
             let token = operator.token_list().into_iter().find(|token| token.name == name)?;
             Some(api::LastChange { by: token.by, at: token.at })
+        }
+        "/bans" => {
+            let asked: api::BanAdd = crate::json::parse(&call.body).ok()?;
+            operator.last_change_of_ban(&asked.prefix)
         }
         path if path.starts_with("/bans/") => operator.last_change_of_ban(&name),
         path if path.starts_with("/sets/") => operator.last_change_of_set(&name),

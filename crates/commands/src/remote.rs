@@ -458,7 +458,7 @@ pub(crate) fn zone_add(args: &ZoneAddArgs) -> ExitCode {
     for (like, names) in groups.iter().filter(|(_, names)| !names.is_empty()) {
         let options = settings_text(like.as_deref(), args.with.as_deref());
         let done = change_zones(&args.remote, names, |zones| {
-            Request::ZoneAdd(api::ZoneAdd { zones, options: options.clone(), records: None })
+            Request::ZoneAdd(api::ZoneAdd { zones, options: options.clone(), ..api::ZoneAdd::default() })
         });
         if done != out::FINE {
             outcome = done;
@@ -476,7 +476,24 @@ pub(crate) fn zone_remove(args: &ZoneRemoveArgs) -> ExitCode {
             Err(why) => return out::failed(&why, args.remote.output),
         }
     }
-    change_zones(&args.remote, &names, |zones| Request::ZoneRemove(api::ZoneNames { zones }))
+    let tag = match names.as_slice() {
+        [name] => zone_tag(&args.remote, name),
+        // Who takes out many does not look at each.
+        _ => None,
+    };
+    let request = |zones| Request::ZoneRemove(api::ZoneNames { zones, tag: tag.clone() });
+    change_zones(&args.remote, &names, request)
+}
+
+/// Returns the ETag of a zone; `None` if it cannot be read, which a change of the zone is told,
+/// too.
+fn zone_tag(args: &RemoteArgs, name: &str) -> Option<String> {
+    let order =
+        api::ZoneOrder { what: api::ZoneWhat::Status, name: Some(name.to_owned()), file_change: None };
+    match ask_once(args, &Request::Zone(order), LOOK_PATIENCE) {
+        Ok(Response::Zones(zones)) => zones.first().map(api::Zone::tag),
+        _ => None,
+    }
 }
 
 /// Runs `gannet zone load`.

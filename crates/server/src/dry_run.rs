@@ -32,7 +32,7 @@ pub fn check_only(
         }
         Request::SetEdit(change) => operator.set_edit_check(&change).map(Response::SetChanged),
         Request::ZoneAdd(add) => operator.zone_add_check(&add).map(Response::ZonesChanged),
-        Request::ZoneRemove(names) => Ok(Response::ZonesChanged(operator.zone_remove_check(&names.zones))),
+        Request::ZoneRemove(names) => operator.zone_remove_check(&names).map(Response::ZonesChanged),
         Request::RrsetsChange(change) => operator.rrsets_check(&change).map(Response::RrsetsChanged),
         Request::OwnListRemove(asked) => operator.own_list_remove_check(&asked).map(Response::OwnListChanged),
         Request::TokenAdd(asked) => {

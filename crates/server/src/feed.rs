@@ -128,7 +128,7 @@ impl Feed {
         };
         let place = Place::take(self, &caller.name)?;
         let lost = is_other_epoch.then(EventsLost::default);
-        Ok(Reader { place, kinds, next, lost, ends: asked.ends, has_ended: false })
+        Ok(Reader { place, role: caller.role, kinds, next, lost, ends: asked.ends, has_ended: false })
     }
 
     /// Returns the number of an event of this run; `None` if it is of another.
@@ -147,6 +147,18 @@ fn needed(kind: &str) -> Role {
         "login" => Role::Admin,
         _ => Role::Viewer,
     }
+}
+
+/// Returns an event as somebody may see it: why somebody is banned is for those who may ban.
+fn seen(event: &Event, role: Role) -> Event {
+    let mut event = event.clone();
+    if let EventOf::Change(change) = &mut event.what
+        && change.what == "ban"
+        && role < Role::Helper
+    {
+        change.why = None;
+    }
+    event
 }
 
 /// Returns a text of others that fits into an event.
@@ -186,6 +198,7 @@ impl Drop for Place {
 /// One reader. Each turn waits until there is something, or for some seconds.
 pub(crate) struct Reader {
     place: Place,
+    role: Role,
     kinds: Vec<&'static str>,
     /// The number of the next event to look at.
     next: u64,
@@ -222,7 +235,7 @@ impl Iterator for Reader {
                     let event = Arc::clone(event);
                     // Copied when nobody waits for the ring.
                     drop(ring);
-                    return Some(EventPart { event: Some((*event).clone()), ..EventPart::default() });
+                    return Some(EventPart { event: Some(seen(&event, self.role)), ..EventPart::default() });
                 }
             }
             if self.ends {
@@ -245,6 +258,20 @@ mod tests {
 
     fn somebody(name: &str, role: Role) -> Caller {
         Caller { name: name.to_owned(), role, scope: Arc::default(), from: None }
+    }
+
+    #[test]
+    fn viewers_do_not_see_why_somebody_is_banned() {
+        let feed = Arc::new(Feed::default());
+        let (what, why) = ("ban".to_owned(), Some("noise".to_owned()));
+        feed.tell(EventOf::Change(api::ChangeEvent { what, why, ..api::ChangeEvent::default() }));
+        for (role, expect) in [(Role::Viewer, None), (Role::Helper, Some("noise"))] {
+            let parts = kept(&feed, EventsAsked::default(), role);
+            let Some(EventOf::Change(change)) = parts[0].event.as_ref().map(|event| &event.what) else {
+                panic!("{parts:?}");
+            };
+            assert_eq!(change.why.as_deref(), expect, "{role:?}");
+        }
     }
 
     fn zone(feed: &Feed, name: &str) {

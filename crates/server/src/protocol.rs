@@ -315,6 +315,7 @@ fn audited(request: &Request) -> (String, String) {
     let (what, with) = request.words();
     let on = match request {
         Request::ZoneAdd(add) => add.zones.join(", "),
+        Request::ZoneRemove(names) => names.zones.join(", "),
         Request::RrsetsChange(change) => {
             let rrset = |edit: &api::RrsetEdit| format!("{} {}", edit.name, edit.rtype);
             let rrsets: Vec<String> = change.changes.iter().take(AUDITED_RRSETS_MAX).map(rrset).collect();
@@ -429,7 +430,7 @@ fn try_carry_out(
         }
         other => other,
     };
-    answer(operator, request)
+    answer(operator, request, caller)
 }
 
 /// Refuses what somebody may not have done.
@@ -464,11 +465,12 @@ fn signed(name: &str, claimed: Option<&str>) -> String {
 }
 
 // A table: a row for each request.
-fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, OperatorError> {
+fn answer(operator: &Arc<Operator>, request: Request, caller: &Caller) -> Result<Answer, OperatorError> {
+    let (by, role) = (caller.name.as_str(), caller.role);
     let response = match request {
         Request::Reload => operator.reload().map(Response::Reload)?,
         Request::Status => Response::Status(operator.status()),
-        Request::Stats => Response::Stats(operator.stats()),
+        Request::Stats => Response::Stats(operator.stats(role)),
         Request::Metrics => Response::Metrics(operator.metrics()),
         Request::CacheFlush(flush) => operator.cache_flush(&flush).map(Response::CacheFlush)?,
         Request::CacheDump => Response::CacheDump(operator.cache_dump()),
@@ -493,14 +495,14 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, Operator
         Request::CertificateRenew(of) => operator.certificate_renew(&of.name).map(Response::Certificates)?,
         Request::JobRun(job) => operator.job_run(&job.name).map(Response::Jobs)?,
         Request::Zone(order) if order.what == ZoneWhat::Print => return print(operator, &order),
-        Request::Zone(order) => zone(operator, &order)?,
-        Request::ZoneAdd(add) => operator.zone_add(&add).map(Response::ZonesChanged)?,
-        Request::ZoneRemove(names) => Response::ZonesChanged(operator.zone_remove(&names.zones)),
-        Request::ZoneLoad(load) => operator.zone_load(&load).map(done)?,
+        Request::Zone(order) => zone(operator, &order, by)?,
+        Request::ZoneAdd(add) => operator.zone_add(&add, by).map(Response::ZonesChanged)?,
+        Request::ZoneRemove(names) => operator.zone_remove(&names).map(Response::ZonesChanged)?,
+        Request::ZoneLoad(load) => operator.zone_load(&load, by).map(done)?,
         Request::Rrsets(asked) => operator.rrsets(&asked).map(Response::Rrsets)?,
-        Request::RrsetsChange(change) => operator.rrsets_change(&change).map(Response::RrsetsChanged)?,
+        Request::RrsetsChange(change) => operator.rrsets_change(&change, by).map(Response::RrsetsChanged)?,
         Request::SetReload(set) => operator.set_reload(&set.name).map(Response::Reload)?,
-        Request::Bans(of) => operator.ban_list(&of).map(Response::Bans)?,
+        Request::Bans(of) => operator.ban_list(&of, role).map(Response::Bans)?,
         Request::SetList(set) => operator.set_list(&set.name).map(Response::SetList)?,
         Request::ZoneKeys(asked) => operator.zone_keys(&asked.zone).map(Response::ZoneKeys)?,
         Request::ZoneDsSeen(seen) => operator.zone_ds_seen(&seen).map(Response::ZoneKeys)?,
@@ -569,19 +571,21 @@ fn done(message: String) -> Response {
     Response::ZoneDone(api::ZoneDone { message })
 }
 
-fn zone(operator: &Operator, order: &ZoneOrder) -> Result<Response, OperatorError> {
+fn zone(operator: &Operator, order: &ZoneOrder, by: &str) -> Result<Response, OperatorError> {
     let name = order.name.as_deref();
     let named = || name.ok_or_else(|| OperatorError::Argument("which zone?".to_owned()));
-    let of_one = |outcome: fn(&Operator, &str) -> Result<(), OperatorError>, message: &str| {
+    let of_one = |outcome: &dyn Fn(&Operator, &str) -> Result<(), OperatorError>, message: &str| {
         outcome(operator, named()?).map(|()| done(message.to_owned()))
     };
     match order.what {
         ZoneWhat::Status => operator.zone_status(name).map(Response::Zones),
-        ZoneWhat::Reload => operator.zone_refresh(name, order.file_change).map(Response::Reload),
-        ZoneWhat::Retransfer => of_one(Operator::zone_retransfer, "the whole zone is asked for"),
-        ZoneWhat::Notify => of_one(Operator::zone_notify, "its secondaries are told"),
-        ZoneWhat::Freeze => of_one(Operator::zone_freeze, "the zone does not change any more"),
-        ZoneWhat::Thaw => of_one(Operator::zone_thaw, "the zone may change"),
+        ZoneWhat::Reload => operator.zone_refresh(name, order.file_change, by).map(Response::Reload),
+        ZoneWhat::Retransfer => of_one(&Operator::zone_retransfer, "the whole zone is asked for"),
+        ZoneWhat::Notify => of_one(&Operator::zone_notify, "its secondaries are told"),
+        ZoneWhat::Freeze => {
+            of_one(&|operator, zone| operator.zone_freeze(zone, by), "the zone does not change any more")
+        }
+        ZoneWhat::Thaw => of_one(&|operator, zone| operator.zone_thaw(zone, by), "the zone may change"),
         ZoneWhat::Diff => operator.zone_difference(named()?).map(Response::ZoneDiff),
         ZoneWhat::Print => Err(OperatorError::Argument("a zone is printed in parts".to_owned())),
     }

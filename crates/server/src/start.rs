@@ -369,7 +369,7 @@ fn with_policy_zones(
         let Compiled { plans, zones } = compiled;
         let (number, loaded) = (revision.number, Arc::clone(&revision.loaded));
         let next = Revision { number, loaded, plans, zones };
-        let candidate = Candidate { revision: next, cause: Cause::Zones, signing: None };
+        let candidate = Candidate { revision: next, cause: Cause::Zones, signing: None, by: None };
         revision = bring_into_use(components, candidate, Some(&revision))?;
     }
     Ok(revision)

@@ -115,7 +115,7 @@ fn start(folder: &Path) -> (ZoneManager, Arc<SnapshotCell>) {
     });
     let manager = manager.expect("a thread");
     let planner: Arc<dyn Planner> = Arc::new(Configured(plans.planner));
-    manager.adopt(&zones, &planner);
+    manager.adopt(&zones, &planner, None);
     (manager, cell)
 }
 
@@ -143,7 +143,7 @@ fn measure(like: &str) {
     let (manager, cell) = start(directory.path());
     let names: Vec<NameBuf> = (0..ZONES).map(|number| name(&format!("z{number}.example"))).collect();
     let begin = Instant::now();
-    assert!(manager.add(&names, like).iter().all(Result::is_ok));
+    assert!(manager.add(&names, like, (None, "a bench")).iter().all(Result::is_ok));
     println!("{ZONES} zones added at once: {:?}; {}", begin.elapsed(), resident());
     assert_eq!(served(&cell), ZONES + 1);
     let one_by_one = |what: &str, change: &dyn Fn(&NameBuf) -> Vec<zones::Changed>| {
@@ -158,9 +158,9 @@ fn measure(like: &str) {
         times.sort_unstable();
         println!("one {what}: {:?} in the middle, {:?} at most", times[MORE / 2], times[MORE - 1]);
     };
-    one_by_one("more added", &|apex| manager.add(&[*apex], like));
+    one_by_one("more added", &|apex| manager.add(&[*apex], like, (None, "a bench")));
     assert_eq!(served(&cell), ZONES + 1 + MORE);
-    one_by_one("of them removed", &|apex| manager.remove(&[*apex]));
+    one_by_one("of them removed", &|apex| manager.remove(&[*apex], None));
     assert_eq!(served(&cell), ZONES + 1);
     manager.stop();
     drop((manager, cell));

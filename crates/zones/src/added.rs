@@ -16,6 +16,7 @@ use crate::error::{ZoneError, explain};
 use crate::load::{self, LoadedFile, LoadedZone, SignedHere};
 use crate::lock::lock;
 use crate::managed::{ManagedZone, Origin};
+use crate::report::{ZoneReport, report_of};
 use crate::shared::{ByName, Shared, folded, unix_seconds};
 use crate::{Register, journal};
 
@@ -25,6 +26,10 @@ const TELL_EVERY: Duration = Duration::from_secs(1);
 /// What became of a zone that was to be added or removed: perhaps with a finding to report;
 /// else why not.
 pub type Changed = Result<Option<String>, ZoneError>;
+
+/// Looks at a zone that is to be added or removed, as it is then, and says why it is not the one
+/// that was meant.
+pub type ExpectZone<'a> = dyn Fn(Option<&ZoneReport>) -> Result<(), String> + 'a;
 
 /// Plans zones that are added while the server runs.
 pub trait Planner: Send + Sync {
@@ -75,7 +80,7 @@ impl Shared {
         &self,
         added: &mut Added,
         (before, zones): (&ByName, &mut ByName),
-        base: Option<&Zones>,
+        (base, by): (Option<&Zones>, Option<&str>),
         (begun, changed): (&mut Vec<Arc<ManagedZone>>, &mut Vec<Arc<ManagedZone>>),
     ) {
         let now = unix_seconds();
@@ -120,7 +125,7 @@ impl Shared {
                 self.signer.end(apex);
             }
             let old = before.get(name).filter(|old| old.origin == Origin::Added);
-            let managed = self.keep(old, (&loaded, Origin::Added), now, (&mut *begun, &mut *changed));
+            let managed = self.keep(old, (&loaded, Origin::Added), (by, now), (&mut *begun, &mut *changed));
             zones.insert(name.clone(), managed);
         }
         added.planned = planned;
@@ -166,11 +171,17 @@ impl Shared {
     }
 
     /// Says what would become of zones that [`Shared::add`] is to add: nothing is kept or signed.
-    pub(crate) fn check_add(&self, apexes: &[NameBuf], said: &str) -> Vec<Changed> {
+    pub(crate) fn check_add(
+        &self,
+        apexes: &[NameBuf],
+        said: &str,
+        expect: Option<&ExpectZone<'_>>,
+    ) -> Vec<Changed> {
         let added = lock(&self.adopting);
         let base = lock(&self.common).base.clone();
         let none = || ZoneError::Refused("there is no configuration yet".to_owned());
         let check = |apex: &NameBuf| -> Changed {
+            self.check_expected(*apex, expect)?;
             self.check_free(*apex, base.as_deref())?;
             let (planner, pool) = added.planner.as_ref().zip(added.pool.as_ref()).ok_or_else(none)?;
             let Planned { plan, mut warnings } =
@@ -183,7 +194,12 @@ impl Shared {
         apexes.iter().map(check).collect()
     }
 
-    pub(crate) fn add(self: &Arc<Self>, apexes: &[NameBuf], said: &str) -> Vec<Changed> {
+    pub(crate) fn add(
+        self: &Arc<Self>,
+        apexes: &[NameBuf],
+        said: &str,
+        (expect, by): (Option<&ExpectZone<'_>>, &str),
+    ) -> Vec<Changed> {
         let mut added = lock(&self.adopting);
         let base = lock(&self.common).base.clone();
         let now = unix_seconds();
@@ -193,7 +209,9 @@ impl Shared {
             let name = folded(apex.as_name());
             let is_free = match planned.contains_key(&name) {
                 true => Err(ZoneError::Refused(format!("zone \"{apex}\" is there twice"))),
-                false => self.check_free(*apex, base.as_deref()),
+                false => {
+                    self.check_expected(*apex, expect).and_then(|()| self.check_free(*apex, base.as_deref()))
+                }
             };
             let addition = is_free.and_then(|()| self.load_added(&added, apex.as_name(), said));
             outcomes.push(addition.map(|addition| {
@@ -222,6 +240,7 @@ impl Shared {
         for (name, addition) in planned {
             let managed =
                 Arc::new(ManagedZone::open(&addition.zone, Origin::Added, self.key, &self.disk, now));
+            lock(&managed.current).note_change(by, now);
             added.planned.insert(name.clone(), addition);
             self.change(|zones| zones.insert(name, Arc::clone(&managed)));
             begun.push(managed);
@@ -235,6 +254,33 @@ impl Shared {
         }
         self.produce_for(begun.iter());
         outcomes
+    }
+
+    /// Refuses a change of a zone that is another than the one that it is made for.
+    fn check_expected(&self, apex: NameBuf, expect: Option<&ExpectZone<'_>>) -> Result<(), ZoneError> {
+        let Some(expect) = expect else { return Ok(()) };
+        let reports = self.report(Some(apex.as_name()), unix_seconds());
+        expect(reports.first()).map_err(ZoneError::Conflict)
+    }
+
+    /// Lets an added zone take no change any more, unless it is another than the one that is to be
+    /// removed. What changes it meanwhile comes before that or is refused.
+    fn retire(&self, apex: NameBuf, expect: Option<&ExpectZone<'_>>) -> Result<(), ZoneError> {
+        let managed = self.managed(apex.as_name()).filter(|managed| managed.origin == Origin::Added);
+        let Some(managed) = managed else { return self.check_expected(apex, expect) };
+        let mut current = lock(&managed.current);
+        if let Some(expect) = expect {
+            expect(Some(&report_of(&managed, &current, unix_seconds()))).map_err(ZoneError::Conflict)?;
+        }
+        current.is_removed = true;
+        Ok(())
+    }
+
+    /// Lets zones be changed again that are not removed.
+    fn reinstate(&self, apexes: &[NameBuf]) {
+        for managed in apexes.iter().filter_map(|apex| self.managed(apex.as_name())) {
+            lock(&managed.current).is_removed = false;
+        }
     }
 
     /// Refuses a zone that was not added.
@@ -254,18 +300,31 @@ impl Shared {
     }
 
     /// Says what would become of zones that [`Shared::remove`] is to take out.
-    pub(crate) fn check_remove(&self, apexes: &[NameBuf]) -> Vec<Changed> {
+    pub(crate) fn check_remove(&self, apexes: &[NameBuf], expect: Option<&ExpectZone<'_>>) -> Vec<Changed> {
         let added = lock(&self.adopting);
-        apexes.iter().map(|apex| self.check_added(&added, *apex).map(|()| None)).collect()
+        let check = |apex: &NameBuf| {
+            self.check_expected(*apex, expect)?;
+            self.check_added(&added, *apex).map(|()| None)
+        };
+        apexes.iter().map(check).collect()
     }
 
-    pub(crate) fn remove(self: &Arc<Self>, apexes: &[NameBuf]) -> Vec<Changed> {
+    pub(crate) fn remove(
+        self: &Arc<Self>,
+        apexes: &[NameBuf],
+        expect: Option<&ExpectZone<'_>>,
+    ) -> Vec<Changed> {
         let mut added = lock(&self.adopting);
         let mut gone: BTreeMap<Vec<u8>, NameBuf> = BTreeMap::new();
         let mut outcomes: Vec<Changed> = Vec::with_capacity(apexes.len());
         for apex in apexes {
             let name = folded(apex.as_name());
-            outcomes.push(self.check_added(&added, *apex).map(|()| {
+            // Who expects something else is told that first.
+            let is_there = match self.check_added(&added, *apex) {
+                Ok(()) => self.retire(*apex, expect),
+                Err(why) => self.check_expected(*apex, expect).and(Err(why)),
+            };
+            outcomes.push(is_there.map(|()| {
                 gone.insert(name, *apex);
                 None
             }));
@@ -276,6 +335,7 @@ impl Shared {
         }
         if let Err(error) = added.register.remove(&names) {
             tracing::error!(%error, "no zone is removed: that cannot be kept");
+            self.reinstate(&names);
             let refused = || ZoneError::NotKept(io::Error::new(error.kind(), error.to_string()));
             return outcomes.into_iter().map(|outcome| outcome.and_then(|_| Err(refused()))).collect();
         }

@@ -12,6 +12,9 @@ use crate::load::{LoadedZone, Synthesized, synthesized};
 use crate::lock::lock;
 use crate::managed::{ManagedZone, Origin};
 
+/// The source of changes of catalogs that are made here.
+const BY_MEMBERS: &str = "the server, as its members changed";
+
 /// Returns the members of a catalog. One that is broken has the members it had: what is served of
 /// it is the last version that could be read, so that members stay.
 pub(crate) fn members_of(catalog: &ManagedZone) -> Arc<[Member]> {
@@ -98,6 +101,7 @@ pub(crate) fn produce_all(zones: &[Arc<ManagedZone>], key: HashKey, now: u64) ->
             None => Vec::new(),
         };
         catalog.commit(&mut current, steps, zone, &loaded, now);
+        current.note_other_change(BY_MEMBERS, now);
         drop(current);
         made.push(Arc::clone(catalog));
     }

@@ -32,11 +32,12 @@ mod shared;
 mod signature_expiry;
 mod signed_journal;
 
-pub use added::{Changed, Planned, Planner};
+pub use added::{Changed, ExpectZone, Planned, Planner};
 pub use digest::Trust;
 pub use elsewhere::{Elsewhere, Validators, WebFile, WebReply};
 pub use error::ZoneError;
 pub use load::{Checked, Checks, Failing, Found, LoadedZones, check, name_of};
+pub use managed::ZoneChange;
 pub use manager::{Dependencies, ZoneManager};
 pub use register::Register;
 pub use report::{Role, Summary, ZoneReport};

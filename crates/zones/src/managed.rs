@@ -30,6 +30,20 @@ use crate::signed_journal::SignedJournal;
 /// that was meant.
 type Expect<'a> = dyn Fn(&Zone) -> Result<(), String> + 'a;
 
+/// Who has made a zone what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZoneChange {
+    /// The name of a person or a token, or the source of the change.
+    pub by: String,
+    /// When, in seconds since 1970.
+    pub at: u64,
+}
+
+/// The source of changes that come from other servers.
+const BY_PRIMARY: &str = "a primary server";
+/// The source of changes that come with the file of a zone.
+pub(crate) const BY_FILE: &str = "the file of the zone";
+
 /// The end of a zone that has none.
 const NEVER: u64 = u64::MAX;
 
@@ -132,6 +146,25 @@ pub(crate) struct Current {
     pub(crate) trouble: Option<String>,
     /// When the next attempt is made.
     pub(crate) next_look: u64,
+    /// The last change since the start, whoever made it.
+    pub(crate) change: Option<ZoneChange>,
+    /// The last one since the start that no operator asked for, in seconds since 1970.
+    pub(crate) changed_by_others_at: Option<u64>,
+    /// Whether the zone is being removed: it takes no change any more.
+    pub(crate) is_removed: bool,
+}
+
+impl Current {
+    /// Notes who changed the zone last.
+    pub(crate) fn note_change(&mut self, by: &str, now: u64) {
+        self.change = Some(ZoneChange { by: by.to_owned(), at: now });
+    }
+
+    /// Notes a change that no operator asked for.
+    pub(crate) fn note_other_change(&mut self, by: &str, now: u64) {
+        self.note_change(by, now);
+        self.changed_by_others_at = Some(now);
+    }
 }
 
 /// What a web server said of the file that a version is from.
@@ -270,6 +303,9 @@ impl ManagedZone {
                 is_frozen: false,
                 trouble: None,
                 next_look: first_look,
+                change: None,
+                changed_by_others_at: None,
+                is_removed: false,
             }),
             loaded: Mutex::new(Arc::clone(loaded)),
             served: Mutex::new(None),
@@ -296,12 +332,23 @@ impl ManagedZone {
         managed
     }
 
-    /// Takes what the configuration says of the zone now, and its file.
-    pub(crate) fn replan(&self, loaded: &Arc<LoadedZone>, key: HashKey, now: u64) -> Taken {
-        *lock(&self.loaded) = Arc::clone(loaded);
+    /// Takes what the configuration says of the zone now, and its file. `by` is who changed the
+    /// configuration, if somebody did.
+    pub(crate) fn replan(
+        &self,
+        loaded: &Arc<LoadedZone>,
+        key: HashKey,
+        (by, now): (Option<&str>, u64),
+    ) -> Taken {
+        let before = std::mem::replace(&mut *lock(&self.loaded), Arc::clone(loaded));
         let mut current = lock(&self.current);
         self.forget_kept(&mut current, loaded);
         let taken = self.take_file(&mut current, loaded, key, now);
+        let plans = (&before.plan, &loaded.plan);
+        let is_other = plans.0.file != plans.1.file || plans.0.is_secondary() != plans.1.is_secondary();
+        if taken == Taken::New || is_other {
+            current.note_other_change(by.unwrap_or(BY_FILE), now);
+        }
         self.show(&current, now);
         taken
     }
@@ -420,9 +467,10 @@ impl ManagedZone {
 
     /// Makes a zone that the operator has given the current version; it is on disk when this
     /// returns. Returns whether there is a new version.
-    pub(crate) fn load(&self, new: Zone, key: HashKey, now: u64) -> Result<bool, ZoneError> {
+    pub(crate) fn load(&self, new: Zone, key: HashKey, (by, now): (&str, u64)) -> Result<bool, ZoneError> {
         let loaded = self.loaded();
         let mut current = lock(&self.current);
+        self.check_is_here(&current)?;
         if current.is_frozen {
             return Err(ZoneError::Refused(format!("zone \"{}\" is frozen", self.apex)));
         }
@@ -453,14 +501,32 @@ impl ManagedZone {
         };
         self.write(&mut current, &steps, &zone, &loaded).map_err(ZoneError::NotKept)?;
         self.accept(&mut current, steps, zone, &loaded, now);
+        current.note_change(by, now);
         Ok(true)
+    }
+
+    /// Refuses a change of a zone that is being removed.
+    fn check_is_here(&self, current: &Current) -> Result<(), ZoneError> {
+        match current.is_removed {
+            true => Err(ZoneError::NotFound(Box::new(self.apex))),
+            false => Ok(()),
+        }
     }
 
     /// Carries out an update; it is on disk when this returns NOERROR, and else it is not there
     /// after a restart.
-    pub(crate) fn update(&self, message: &[u8], scopes: &[Arc<Scope>], key: HashKey, now: u64) -> Answered {
+    pub(crate) fn update(
+        &self,
+        message: &[u8],
+        scopes: &[Arc<Scope>],
+        key: HashKey,
+        (by, now): (&str, u64),
+    ) -> Answered {
         let loaded = self.loaded();
         let mut current = lock(&self.current);
+        if current.is_removed {
+            return Answered::said(Rcode::NOTAUTH);
+        }
         if current.is_frozen {
             return Answered::said(Rcode::REFUSED);
         }
@@ -479,6 +545,7 @@ impl ManagedZone {
                 match self.write(&mut current, &steps, &zone, &loaded) {
                     Ok(()) => {
                         self.accept(&mut current, steps, zone, &loaded, now);
+                        current.note_other_change(by, now);
                         Answered { rcode: Rcode::NOERROR, is_new: true, trouble: None }
                     }
                     Err(error) => Answered { rcode: Rcode::SERVFAIL, is_new: false, trouble: Some(error) },
@@ -495,7 +562,7 @@ impl ManagedZone {
         changes: &[RrsetChange],
         expect: &Expect<'_>,
         key: HashKey,
-        now: u64,
+        (by, now): (&str, u64),
     ) -> Result<bool, ZoneError> {
         let loaded = self.loaded();
         let mut current = lock(&self.current);
@@ -504,6 +571,7 @@ impl ManagedZone {
         let steps = vec![Arc::new(difference)];
         self.write(&mut current, &steps, &zone, &loaded).map_err(ZoneError::NotKept)?;
         self.accept(&mut current, steps, zone, &loaded, now);
+        current.note_change(by, now);
         Ok(true)
     }
 
@@ -526,6 +594,7 @@ impl ManagedZone {
         (changes, expect): (&[RrsetChange], &Expect<'_>),
         (loaded, key, now): (&LoadedZone, HashKey, u64),
     ) -> Result<Option<Updated>, ZoneError> {
+        self.check_is_here(current)?;
         if current.is_frozen {
             return Err(ZoneError::Refused(format!("zone \"{}\" is frozen", self.apex)));
         }
@@ -580,6 +649,7 @@ impl ManagedZone {
         current.trouble = None;
         let is_step = !steps.is_empty();
         self.commit(current, steps, Arc::new(new), &loaded, now);
+        current.note_other_change(BY_PRIMARY, now);
         if is_step {
             self.keep_refreshed_at(current);
         }
@@ -603,6 +673,7 @@ impl ManagedZone {
         current.refreshed_at = origin_refreshed_at(now, expire_s, &zone);
         current.trouble = None;
         self.commit(current, steps, zone, &loaded, now);
+        current.note_other_change(BY_PRIMARY, now);
         self.keep_refreshed_at(current);
         Ok(())
     }

@@ -18,7 +18,7 @@ use zone::rows::Rows;
 use zone::update::{RrsetChange, Updated};
 use zone::{Difference, Finding, Level, Zone};
 
-use crate::added::{Added, Changed, Planner};
+use crate::added::{Added, Changed, ExpectZone, Planner};
 use crate::digest::{DigestCheck, Trust};
 use crate::disk::Folder;
 use crate::elsewhere::Elsewhere;
@@ -31,6 +31,9 @@ use crate::report::{Role, Summary, ZoneReport};
 use crate::requests::work;
 use crate::shared::{Common, News, Order, Shared, Signer, Watcher, unix_seconds};
 use crate::{forwarded, notify, refused};
+
+/// The source of changes that the server makes itself.
+const BY_SERVER: &str = "the server";
 
 /// Updates that wait for their turn; more than that get SERVFAIL, and their clients try again.
 const UPDATES_MAX: usize = 1000;
@@ -138,8 +141,9 @@ impl ZoneManager {
     /// Looks after these zones from now on; those that were there before stay as they are, but for
     /// what the configuration says. Zones that come from other servers are served as they were
     /// kept, before anybody is asked. `planner` plans zones that are added.
-    pub fn adopt(&self, zones: &LoadedZones, planner: &Arc<dyn Planner>) {
-        self.shared.adopt(zones, planner);
+    /// `by` is who changed the configuration, if somebody did.
+    pub fn adopt(&self, zones: &LoadedZones, planner: &Arc<dyn Planner>, by: Option<&str>) {
+        self.shared.adopt(zones, planner, by);
     }
 
     /// Returns the last version of a zone that came from other servers, if there is one: also when
@@ -192,9 +196,9 @@ impl ZoneManager {
 
     /// Has a change of a zone's file that was refused merged with what was changed here, or replace
     /// it.
-    pub fn decide(&self, apex: Name<'_>, how: FileChange) -> Result<String, ZoneError> {
+    pub fn decide(&self, apex: Name<'_>, how: FileChange, by: &str) -> Result<String, ZoneError> {
         let managed = self.find(apex)?;
-        let (taken, said) = managed.decide_now(how, self.shared.key, unix_seconds())?;
+        let (taken, said) = managed.decide_now(how, self.shared.key, (by, unix_seconds()))?;
         if taken == Taken::New {
             self.shared.changed(&managed);
         }
@@ -208,40 +212,48 @@ impl ZoneManager {
 
     /// Adds zones with the same settings, as at an item of `zones`, and serves them. Those that
     /// were added are on disk when this returns; the others stay as they are. Costs in proportion
-    /// to their number.
-    pub fn add(&self, apexes: &[NameBuf], said: &str) -> Vec<Changed> {
-        self.shared.add(apexes, said)
+    /// to their number. `expect` looks at each of them while no other change is made, and says why
+    /// it is not the one that was meant; `by` is who adds them.
+    pub fn add(
+        &self,
+        apexes: &[NameBuf],
+        said: &str,
+        (expect, by): (Option<&ExpectZone<'_>>, &str),
+    ) -> Vec<Changed> {
+        self.shared.add(apexes, said, (expect, by))
     }
 
     /// Says what would become of zones that [`ZoneManager::add`] is to add.
-    pub fn check_add(&self, apexes: &[NameBuf], said: &str) -> Vec<Changed> {
-        self.shared.check_add(apexes, said)
+    pub fn check_add(&self, apexes: &[NameBuf], said: &str, expect: Option<&ExpectZone<'_>>) -> Vec<Changed> {
+        self.shared.check_add(apexes, said, expect)
     }
 
     /// Says what would become of zones that [`ZoneManager::remove`] is to take out.
-    pub fn check_remove(&self, apexes: &[NameBuf]) -> Vec<Changed> {
-        self.shared.check_remove(apexes)
+    pub fn check_remove(&self, apexes: &[NameBuf], expect: Option<&ExpectZone<'_>>) -> Vec<Changed> {
+        self.shared.check_remove(apexes, expect)
     }
 
-    /// Takes zones out that were added, and forgets what was kept of them.
-    pub fn remove(&self, apexes: &[NameBuf]) -> Vec<Changed> {
-        self.shared.remove(apexes)
+    /// Takes zones out that were added, and forgets what was kept of them. `expect` looks at each
+    /// of them while it cannot change, and says why it is not the one that was meant.
+    pub fn remove(&self, apexes: &[NameBuf], expect: Option<&ExpectZone<'_>>) -> Vec<Changed> {
+        self.shared.remove(apexes, expect)
     }
 
-    /// Makes what a file says the next version of a zone. Returns the finding to report.
-    pub fn load(&self, apex: Name<'_>, file: &Path) -> Result<String, ZoneError> {
+    /// Makes what a file says the next version of a zone, as a change by `by`. Returns the finding
+    /// to report.
+    pub fn load(&self, apex: Name<'_>, file: &Path, by: &str) -> Result<String, ZoneError> {
         let managed = self.find_made_here(apex)?;
         let checked = check(managed.apex.as_name(), file, self.shared.key, &System)
             .map_err(|why| ZoneError::Unreadable(file.to_owned(), why))?;
         let Some(zone) = checked.zone else {
             return Err(ZoneError::InvalidFile(file.to_owned(), checked.diagnostics));
         };
-        self.take(&managed, zone)
+        self.take(&managed, zone, by)
     }
 
     /// Makes the records of a text, as a master file has them, the next version of a zone. Returns
     /// a sentence on what came of it.
-    pub fn load_text(&self, apex: Name<'_>, text: &str) -> Result<String, ZoneError> {
+    pub fn load_text(&self, apex: Name<'_>, text: &str, by: &str) -> Result<String, ZoneError> {
         let managed = self.find_made_here(apex)?;
         let loaded = zone::load_sent(apex, "records", text.as_bytes(), self.shared.key);
         let mistake = loaded.mistakes.first().map(ToString::to_string);
@@ -251,20 +263,21 @@ impl ZoneManager {
             let finding = finding.map(|finding| format!("{}: {}", finding.owner, finding.problem));
             return Err(ZoneError::Unfit(mistake.or(finding).unwrap_or_default()));
         };
-        self.take(&managed, zone)
+        self.take(&managed, zone, by)
     }
 
     /// Changes RRsets of a zone: all of them, or none. They are on disk and served when this
     /// returns. `expect` looks at the version that is changed, and says why it is not the one that
-    /// was meant. Returns the serial, and whether it is new.
+    /// was meant; `by` is who changes it. Returns the serial, and whether it is new.
     pub fn change_rrsets(
         &self,
         apex: Name<'_>,
         changes: &[RrsetChange],
         expect: &dyn Fn(&Zone) -> Result<(), String>,
+        by: &str,
     ) -> Result<(u32, bool), ZoneError> {
         let managed = self.find_made_here(apex)?;
-        let is_new = managed.change_rrsets(changes, expect, self.shared.key, unix_seconds())?;
+        let is_new = managed.change_rrsets(changes, expect, self.shared.key, (by, unix_seconds()))?;
         if is_new {
             self.shared.changed(&managed);
         }
@@ -294,14 +307,14 @@ impl ZoneManager {
         Ok(())
     }
 
-    fn take(&self, managed: &Arc<ManagedZone>, zone: Zone) -> Result<String, ZoneError> {
+    fn take(&self, managed: &Arc<ManagedZone>, zone: Zone, by: &str) -> Result<String, ZoneError> {
         let loaded = managed.loaded();
         let apex = managed.apex.as_name();
         let digest = DigestCheck::new(loaded.plan.zonemd.as_ref(), apex, &*self.shared.trust);
         digest.and_then(|digest| digest.check(&zone)).map_err(|why| {
             ZoneError::Refused(format!("zone \"{}\" is not taken by its digest: {why}", managed.apex))
         })?;
-        let is_new = managed.load(zone, self.shared.key, unix_seconds())?;
+        let is_new = managed.load(zone, self.shared.key, (by, unix_seconds()))?;
         if is_new {
             self.shared.changed(managed);
         }
@@ -341,7 +354,7 @@ impl ZoneManager {
             return Err(ZoneError::Refused(format!("zone \"{}\" comes from other servers", managed.apex)));
         }
         let everything = [Arc::new(Scope::default())];
-        let answered = managed.update(message, &everything, self.shared.key, unix_seconds());
+        let answered = managed.update(message, &everything, self.shared.key, (BY_SERVER, unix_seconds()));
         if answered.is_new {
             self.shared.changed(&managed);
         }
@@ -395,9 +408,14 @@ impl ZoneManager {
     }
 
     /// Lets a zone change no more, or again.
-    pub fn freeze(&self, apex: Name<'_>, is_frozen: bool) -> Result<(), ZoneError> {
+    pub fn freeze(&self, apex: Name<'_>, is_frozen: bool, by: &str) -> Result<(), ZoneError> {
         let managed = self.find(apex)?;
-        lock(&managed.current).is_frozen = is_frozen;
+        {
+            let mut current = lock(&managed.current);
+            if std::mem::replace(&mut current.is_frozen, is_frozen) != is_frozen {
+                current.note_change(by, unix_seconds());
+            }
+        }
         info!(zone = %managed.apex, is_frozen, "by order of the operator");
         if !is_frozen {
             managed.refresh_now.notify_one();

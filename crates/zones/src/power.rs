@@ -16,11 +16,13 @@ use zone::rows::{Row, Rows};
 use self::fragile::{Failure, Fragile, Loss, Trust};
 use crate::digest::DigestCheck;
 use crate::disk::Disk;
+use crate::error::ZoneError;
 use crate::journal::{FileMark, Journal, Keeps, entry, file_name};
 use crate::load::LoadedZone;
 use crate::lock::lock;
 use crate::managed::{ManagedZone, Origin, Taken};
 use crate::register::Register;
+use crate::report::report_of;
 
 const KEY: HashKey = HashKey::new([1, 2]);
 
@@ -276,7 +278,7 @@ fn zone_life(disk: &Arc<dyn Disk>, story: &mut Updates, how: FileChange) -> std:
 }
 
 fn updated(managed: &ManagedZone, number: u8) -> (Rcode, bool) {
-    let answered = managed.update(&update(number), &[Arc::new(Scope::default())], KEY, 0);
+    let answered = managed.update(&update(number), &[Arc::new(Scope::default())], KEY, ("a test", 0));
     assert_eq!(answered.trouble.is_some(), answered.rcode == Rcode::SERVFAIL);
     (answered.rcode, answered.is_new)
 }
@@ -418,10 +420,32 @@ fn a_file_that_says_the_same_changes_nothing_wherever_it_is() {
         let (managed, zone) = kept_with(version(1), FileChange::Replace, &disk);
         assert_eq!((updates_in(&managed), zone.facts().serial), (Some(vec![7]), 2));
         // Read again while it runs.
-        assert_eq!(managed.replan(&loaded((1, FileChange::Replace)), KEY, 0), Taken::Same);
+        assert_eq!(managed.replan(&loaded((1, FileChange::Replace)), KEY, (None, 0)), Taken::Same);
         assert_eq!(updates_in(&managed), Some(vec![7]));
     }
     assert!(disk.read("example.org.base.1").expect("a disk").is_none(), "nothing was set aside");
+}
+
+#[test]
+fn a_zone_says_who_changed_it_last_and_takes_no_update_while_it_is_removed() {
+    let disk = new_disk();
+    let (managed, _) = kept_with(version(1), FileChange::Merge, &disk);
+    let report = || report_of(&managed, &lock(&managed.current), 0);
+    let by = || report().change.map(|change| (change.by, change.at));
+    assert_eq!(by(), None, "nobody since the start");
+    let load = |serial, by| managed.load(version(serial), KEY, (by, u64::from(serial))).expect("a version");
+    assert!(load(5, "anna"));
+    assert_eq!((by(), report().changed_by_others_at), (Some(("anna".to_owned(), 5)), None));
+    let scopes = [Arc::new(Scope::default())];
+    let change = || managed.update(&update(7), &scopes, KEY, ("an UPDATE with the key k.", 6)).rcode;
+    lock(&managed.current).is_removed = true;
+    assert_eq!(change(), Rcode::NOTAUTH);
+    assert!(matches!(managed.load(version(9), KEY, ("ben", 9)), Err(ZoneError::NotFound(_))));
+    assert_eq!(by(), Some(("anna".to_owned(), 5)), "nothing has changed");
+    lock(&managed.current).is_removed = false;
+    assert_eq!(change(), Rcode::NOERROR);
+    let by_update = Some(("an UPDATE with the key k.".to_owned(), 6));
+    assert_eq!((by(), report().changed_by_others_at), (by_update, Some(6)));
 }
 
 #[test]
@@ -432,7 +456,7 @@ fn a_file_that_changes_is_not_taken_before_somebody_decides() {
         let (managed, _) = kept_with(version(1), Refuse, &disk);
         assert_eq!(updated(&managed, 7), (Rcode::NOERROR, true));
         let changed = || with_records(1, &[("new.example.org", [192, 0, 2, 99])]);
-        assert_eq!(managed.replan(&plan_of(changed(), Refuse), KEY, 0), Taken::Same);
+        assert_eq!(managed.replan(&plan_of(changed(), Refuse), KEY, (None, 0)), Taken::Same);
         drop(managed);
         // So it stays over a start.
         let (managed, zone) = kept_with(changed(), Refuse, &disk);
@@ -443,11 +467,11 @@ fn a_file_that_changes_is_not_taken_before_somebody_decides() {
         // Updates go on.
         assert_eq!(updated(&managed, 8), (Rcode::NOERROR, true));
         // The file is as it was, and changes again.
-        assert_eq!(managed.replan(&loaded((1, Refuse)), KEY, 0), Taken::Same);
+        assert_eq!(managed.replan(&loaded((1, Refuse)), KEY, (None, 0)), Taken::Same);
         assert!(lock(&managed.current).pending.is_none());
-        assert!(managed.decide_now(how, KEY, 0).is_ok_and(|(taken, _)| taken == Taken::Same));
-        assert_eq!(managed.replan(&plan_of(changed(), Refuse), KEY, 0), Taken::Same);
-        assert!(managed.decide_now(how, KEY, 0).is_ok_and(|(taken, _)| taken == Taken::New));
+        assert!(managed.decide_now(how, KEY, ("anna", 0)).is_ok_and(|(taken, _)| taken == Taken::Same));
+        assert_eq!(managed.replan(&plan_of(changed(), Refuse), KEY, (None, 0)), Taken::Same);
+        assert!(managed.decide_now(how, KEY, ("anna", 0)).is_ok_and(|(taken, _)| taken == Taken::New));
         drop(managed);
         // The decision holds for what the file says.
         let (managed, zone) = kept_with(changed(), Refuse, &disk);
@@ -472,21 +496,24 @@ fn a_change_of_the_file_is_merged_with_what_was_changed_here() {
         ("new.example.org", [192, 0, 2, 52]),
         ("u7.example.org", [192, 0, 2, 7]),
     ];
-    assert_eq!(managed.replan(&plan_of(with_records(9, &new), FileChange::Merge), KEY, 0), Taken::New);
+    assert_eq!(
+        managed.replan(&plan_of(with_records(9, &new), FileChange::Merge), KEY, (None, 0)),
+        Taken::New
+    );
     drop(managed);
     let (managed, zone) = kept_with(with_records(9, &new), FileChange::Merge, &disk);
     assert_eq!((rows(&zone), zone.facts().serial), (rows(&with_records(9, &new)), 9));
     // What is the file's now goes with it.
     assert_eq!(updated(&managed, 8), (Rcode::NOERROR, true));
-    assert_eq!(managed.replan(&loaded((9, FileChange::Merge)), KEY, 0), Taken::New);
+    assert_eq!(managed.replan(&loaded((9, FileChange::Merge)), KEY, (None, 0)), Taken::New);
     assert_eq!(updates_in(&managed), Some(vec![8]));
     // Nothing but a serial: no reason to refuse anything.
-    assert_eq!(managed.replan(&loaded((9, FileChange::Refuse)), KEY, 0), Taken::Same);
+    assert_eq!(managed.replan(&loaded((9, FileChange::Refuse)), KEY, (None, 0)), Taken::Same);
     let mut only_serial = Rows::default();
     version(9).for_each_row(|row| only_serial.push(row));
     let (ttl, soa) = soa(4000);
     let only_serial = build(apex().as_name(), KEY, (ttl, &soa), &only_serial).expect("a zone");
-    assert_eq!(managed.replan(&plan_of(only_serial, FileChange::Refuse), KEY, 0), Taken::New);
+    assert_eq!(managed.replan(&plan_of(only_serial, FileChange::Refuse), KEY, (None, 0)), Taken::New);
     assert_eq!((updates_in(&managed), managed.serial()), (Some(vec![8]), 4000));
 }
 
@@ -501,11 +528,12 @@ fn what_does_not_fit_together_is_not_merged() {
     let alias = name("u7.example.org");
     all.push(&Row { owner: alias.as_name(), rtype: Rtype::CNAME, ttl, rdata: b"\x02ns\0" });
     let file = build(apex().as_name(), KEY, (ttl, &soa), &all).expect("a zone");
-    assert_eq!(managed.replan(&plan_of(file, FileChange::Merge), KEY, 0), Taken::Same);
+    assert_eq!(managed.replan(&plan_of(file, FileChange::Merge), KEY, (None, 0)), Taken::Same);
     assert_eq!(updates_in(&managed), Some(vec![7]));
-    let why = managed.decide_now(FileChange::Merge, KEY, 0).expect_err("it does not fit").to_string();
+    let why =
+        managed.decide_now(FileChange::Merge, KEY, ("anna", 0)).expect_err("it does not fit").to_string();
     assert!(why.contains("u7.example.org.") && why.contains("--replace"), "{why}");
-    assert!(managed.decide_now(FileChange::Replace, KEY, 0).is_ok());
+    assert!(managed.decide_now(FileChange::Replace, KEY, ("anna", 0)).is_ok());
     assert_eq!(updates_in(&managed), Some(Vec::new()));
 }
 
@@ -545,12 +573,12 @@ fn nothing_is_left_of_a_zone_that_is_not_kept_any_more() {
     go_on(&managed, 1);
     assert_eq!(is_there(), [true, true]);
     // While it runs; later versions and that they are fresh are not written either.
-    managed.replan(&from_elsewhere(false), KEY, 1000);
+    managed.replan(&from_elsewhere(false), KEY, (None, 1000));
     assert_eq!((serial(&managed), is_there()), (Some(2), [false, false]));
     go_on(&managed, 2);
     assert_eq!((serial(&managed), is_there()), (Some(3), [false, false]));
     // It is kept again, and the next steps follow what is there.
-    managed.replan(&from_elsewhere(true), KEY, 1000);
+    managed.replan(&from_elsewhere(true), KEY, (None, 1000));
     go_on(&managed, 3);
     drop(managed);
     assert_eq!(serial(&open(true)), Some(4));

@@ -9,7 +9,7 @@ use wire::Name;
 use zone::Zone;
 
 use crate::lock::lock;
-use crate::managed::{ManagedZone, Origin};
+use crate::managed::{Current, ManagedZone, Origin, ZoneChange};
 use crate::shared::{Shared, folded};
 
 /// What a zone is to this server.
@@ -56,6 +56,12 @@ pub struct ZoneReport {
     /// What is wrong: with its file, with what was kept of it, or with the last attempt to get a
     /// newer version.
     pub trouble: Option<String>,
+    /// Its last change since the start, if there was one.
+    pub change: Option<ZoneChange>,
+    /// The last one that no operator asked for, such as an UPDATE, in seconds since 1970.
+    pub changed_by_others_at: Option<u64>,
+    /// Whether an UPDATE may change it.
+    pub takes_updates: bool,
 }
 
 impl ZoneReport {
@@ -82,6 +88,9 @@ impl ZoneReport {
             set: None,
             file: None,
             trouble: None,
+            change: None,
+            changed_by_others_at: None,
+            takes_updates: false,
         }
     }
 }
@@ -96,12 +105,12 @@ pub struct Summary {
     pub failing: Vec<String>,
 }
 
-fn report(managed: &ManagedZone, now: u64) -> ZoneReport {
+/// Says how a zone is. `current` is that of the zone, which is locked: so it stays like that.
+pub(crate) fn report_of(managed: &ManagedZone, current: &Current, now: u64) -> ZoneReport {
     let is_secondary = managed.is_secondary();
     let loaded = managed.loaded();
     let served = lock(&managed.served).clone();
     let history = lock(&managed.history).len();
-    let current = lock(&managed.current);
     let of_file = loaded.failed.as_ref().map(ToString::to_string);
     let pending = current.pending.as_ref().map(|pending| pending.why.clone());
     ZoneReport {
@@ -109,9 +118,9 @@ fn report(managed: &ManagedZone, now: u64) -> ZoneReport {
         served_since: served.as_ref().map(|_| managed.served_since.load(Ordering::Relaxed)),
         is_frozen: current.is_frozen,
         next_look_in_s: is_secondary.then(|| current.next_look.saturating_sub(now)),
-        expires_in_s: managed.expires(&current).map(|expires| expires.saturating_sub(now)),
+        expires_in_s: managed.expires(current).map(|expires| expires.saturating_sub(now)),
         history,
-        log_octets: ManagedZone::log_octets(&current),
+        log_octets: ManagedZone::log_octets(current),
         is_added: managed.origin == Origin::Added,
         catalog: match &managed.origin {
             Origin::Member { catalog, .. } => Some(catalog.to_string()),
@@ -122,6 +131,9 @@ fn report(managed: &ManagedZone, now: u64) -> ZoneReport {
             .or_else(|| current.unreadable.clone())
             .or(pending)
             .or_else(|| current.trouble.clone()),
+        change: current.change.clone(),
+        changed_by_others_at: current.changed_by_others_at,
+        takes_updates: !loaded.plan.rights.update.is_empty(),
         ..ZoneReport::plain(managed.apex.to_string(), served.as_ref())
     }
 }
@@ -141,7 +153,8 @@ impl Shared {
             Some(apex) => self.managed(apex).into_iter().collect(),
             None => self.all(),
         };
-        let mut reports: Vec<ZoneReport> = managed.iter().map(|managed| report(managed, now)).collect();
+        let of = |managed: &Arc<ManagedZone>| report_of(managed, &lock(&managed.current), now);
+        let mut reports: Vec<ZoneReport> = managed.iter().map(of).collect();
         let known: BTreeSet<Vec<u8>> = managed.iter().map(|managed| folded(managed.apex.as_name())).collect();
         let (base, sets, failing) = {
             let common = lock(&self.common);

@@ -46,12 +46,12 @@ impl peers::ManagedZones for Requests {
     fn update(&self, update: Update) -> bool {
         // The place is given back when the update is done.
         let Ok(place) = Arc::clone(&self.0.updates).try_acquire_owned() else { return false };
-        let Update { apex, message, scopes, done } = update;
+        let Update { apex, message, scopes, signed_by, done } = update;
         let done = Box::new(move |outcome| {
             drop(place);
             done(outcome);
         });
-        let update = Box::new(Update { apex, message, scopes, done });
+        let update = Box::new(Update { apex, message, scopes, signed_by, done });
         self.0.orders.send(Order::Update(update)).is_ok()
     }
 
@@ -124,11 +124,15 @@ pub(crate) async fn work(shared: &Arc<Shared>, mut ordered: mpsc::UnboundedRecei
 }
 
 fn carry_out(shared: &Arc<Shared>, update: Update) {
-    let Update { apex, message, scopes, done } = update;
+    let Update { apex, message, scopes, signed_by, done } = update;
     let Some(managed) = shared.managed(apex.as_name()) else {
         return done(Done::Rcode(Rcode::NOTAUTH));
     };
-    let answered = managed.update(&message, &scopes, shared.key, unix_seconds());
+    let by = match signed_by {
+        Some(key) => format!("an UPDATE with the key {key}"),
+        None => "an UPDATE".to_owned(),
+    };
+    let answered = managed.update(&message, &scopes, shared.key, (&by, unix_seconds()));
     if let Some(error) = answered.trouble {
         shared.refused.note(&managed.apex, &error);
     }

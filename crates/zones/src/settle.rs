@@ -17,7 +17,7 @@ use crate::managed::{ManagedZone, Origin, Taken};
 use crate::shared::{ByName, Order, Shared, folded, unix_seconds};
 
 impl Shared {
-    pub(crate) fn adopt(self: &Arc<Self>, zones: &LoadedZones, planner: &Arc<dyn Planner>) {
+    pub(crate) fn adopt(self: &Arc<Self>, zones: &LoadedZones, planner: &Arc<dyn Planner>, by: Option<&str>) {
         let mut added = lock(&self.adopting);
         added.planner = Some(Arc::clone(planner));
         added.pool = Some(Arc::clone(zones.pool()));
@@ -40,13 +40,14 @@ impl Shared {
             }
             common.incoming_max = incoming_max;
         }
-        self.settle(&mut added);
+        self.settle(&mut added, by);
         // Nobody hears it any more when the server ends.
         let _ = self.orders.send(Order::LookAtSignatures);
     }
 
-    /// Brings the set of zones to what the configuration, catalogs and the operator say.
-    pub(crate) fn settle(self: &Arc<Self>, added: &mut Added) {
+    /// Brings the set of zones to what the configuration, catalogs and the operator say. `by` is
+    /// who changed the configuration, if somebody did.
+    pub(crate) fn settle(self: &Arc<Self>, added: &mut Added, by: Option<&str>) {
         let now = unix_seconds();
         let (configured, base) = {
             let common = lock(&self.common);
@@ -62,10 +63,11 @@ impl Shared {
                 continue;
             }
             let old = before.get(&name).filter(|old| old.origin == Origin::Configured);
-            let managed = self.keep(old, (loaded, Origin::Configured), now, (&mut begun, &mut changed));
+            let origin = (loaded, Origin::Configured);
+            let managed = self.keep(old, origin, (by, now), (&mut begun, &mut changed));
             zones.insert(name, managed);
         }
-        self.put_added(added, (&before, &mut zones), base.as_deref(), (&mut begun, &mut changed));
+        self.put_added(added, (&before, &mut zones), (base.as_deref(), by), (&mut begun, &mut changed));
         for catalog in consumers(zones.values()) {
             for member in catalog::members_of(&catalog).iter() {
                 let name = folded(member.zone.as_name());
@@ -127,16 +129,19 @@ impl Shared {
         &self,
         old: Option<&Arc<ManagedZone>>,
         (loaded, origin): (&Arc<LoadedZone>, Origin),
-        now: u64,
+        (by, now): (Option<&str>, u64),
         (begun, changed): (&mut Vec<Arc<ManagedZone>>, &mut Vec<Arc<ManagedZone>>),
     ) -> Arc<ManagedZone> {
         let Some(old) = old else {
             let managed = Arc::new(ManagedZone::open(loaded, origin, self.key, &self.disk, now));
+            if let Some(by) = by {
+                lock(&managed.current).note_change(by, now);
+            }
             begun.push(Arc::clone(&managed));
             return managed;
         };
         let was_secondary = old.is_secondary();
-        if old.replan(loaded, self.key, now) == Taken::New {
+        if old.replan(loaded, self.key, (by, now)) == Taken::New {
             changed.push(Arc::clone(old));
         }
         if !was_secondary && old.is_secondary() {
@@ -184,7 +189,7 @@ impl Shared {
         let mut added = lock(&self.adopting);
         if consumers(self.all().iter()).len() > 1 {
             // A zone that one of them gives up another may have.
-            self.settle(&mut added);
+            self.settle(&mut added, None);
             return;
         }
         let (now, base) = (unix_seconds(), lock(&self.common).base.clone());

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use control::api::{self, Request, Response};
 
-use super::{LOOK_PATIENCE, ask, ask_once, show};
+use super::{LOOK_PATIENCE, RemoteArgs, ask, ask_once, show};
 use crate::cli::{BanArgs, BansArgs, UnbanArgs};
 use crate::out;
 
@@ -14,10 +14,13 @@ const PART: u64 = 10_000;
 
 /// Runs `gannet ban`.
 pub(super) fn ban(args: &BanArgs) -> ExitCode {
+    // What somebody else does meanwhile is not replaced.
+    let tag = Some(tag_of(&args.remote, &args.prefix).unwrap_or_default());
     let asked = api::BanAdd {
         prefix: args.prefix.clone(),
         for_s: args.time.map(|time| time.as_secs().max(1)),
         why: args.why.clone(),
+        tag,
         is_dry_run: args.dry_run,
     };
     ask(&args.remote, &Request::Ban(asked), LOOK_PATIENCE)
@@ -25,8 +28,19 @@ pub(super) fn ban(args: &BanArgs) -> ExitCode {
 
 /// Runs `gannet unban`.
 pub(super) fn unban(args: &UnbanArgs) -> ExitCode {
-    let asked = api::BanRemove { prefix: args.prefix.clone(), tag: None, is_dry_run: args.dry_run };
+    let tag = tag_of(&args.remote, &args.prefix);
+    let asked = api::BanRemove { prefix: args.prefix.clone(), tag, is_dry_run: args.dry_run };
     ask(&args.remote, &Request::Unban(asked), LOOK_PATIENCE)
+}
+
+/// Returns the ETag of the bans of a prefix; `None` if no operator has banned it.
+fn tag_of(args: &RemoteArgs, prefix: &str) -> Option<String> {
+    let wanted = values::prefix(prefix).ok()?.to_string();
+    let of = api::BansOf { prefix: Some(prefix.to_owned()), ..api::BansOf::default() };
+    let Ok(Response::Bans(bans)) = ask_once(args, &Request::Bans(of), LOOK_PATIENCE) else { return None };
+    let own: Vec<&api::Ban> = bans.iter().filter(|ban| ban.prefix == wanted).collect();
+    let is_by_operator = own.iter().any(|ban| ban.source == api::BanSource::Operator);
+    is_by_operator.then(|| api::Ban::tag(own))
 }
 
 /// Runs `gannet bans`.

@@ -31,6 +31,10 @@ pub struct BanAdd {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The ETag that the bans of the prefix have to have: `*` any, nothing if no operator has
+    /// banned it. Not compared when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
     /// Whether it is only checked.
     #[serde(default)]
     pub is_dry_run: bool,
@@ -42,7 +46,7 @@ pub struct BanAdd {
 pub struct BanRemove {
     /// The address or prefix that is banned. Bans by the rate limit of prefixes within it end, too.
     pub prefix: String,
-    /// What its bans have to be known by; anything when absent.
+    /// The ETag that the bans of the prefix have to have, or `*`. Not compared when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
     /// Whether it is only checked.

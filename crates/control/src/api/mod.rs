@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use audit::{AuditRow, AuditRows, LastChange};
+pub use audit::{AuditFields, AuditRow, AuditRows, LastChange};
 pub use backup::{BackupFile, BackupManifest, Restored};
 pub use bans::{Ban, BanAdd, BanChanged, BanRemove, BanSource, BansOf};
 pub use caches::{CacheEntries, CacheEntry, CacheFlush, CacheLookup, CacheStats, Dumped, Flush, Flushed};

@@ -15,6 +15,10 @@ pub struct ZoneAdd {
     /// The first records of the zone, if it is a single one, as a master file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<String>,
+    /// The ETag that the zone has to have, if it is a single one: `*` of any zone, nothing of a
+    /// zone that is not there. Not compared when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
 }
 
 /// Which zones.
@@ -23,6 +27,10 @@ pub struct ZoneAdd {
 pub struct ZoneNames {
     /// Their names.
     pub zones: Vec<String>,
+    /// The ETag that the zone has to have, if it is a single one: `*` of any zone. Not compared
+    /// when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
 }
 
 /// What a zone is to be.

@@ -59,7 +59,10 @@ impl Pending {
     pub fn begin(self, done: Box<dyn FnOnce(Done) + Send>) -> Result<LateReply, LateReply> {
         let Self { keeper, apex, task, request, signer } = self;
         let is_taken = match task {
-            Task::Update(scopes) => keeper.update(Update { apex, message: request.clone(), scopes, done }),
+            Task::Update(scopes) => {
+                let signed_by = signer.as_ref().map(|signer| signer.key().name().to_buf());
+                keeper.update(Update { apex, message: request.clone(), scopes, signed_by, done })
+            }
             Task::Forward(message, from) => keeper.forward(Forward { apex, message, from, done }),
         };
         let reply = LateReply { request, signer };

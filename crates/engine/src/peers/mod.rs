@@ -64,6 +64,8 @@ pub struct Update {
     pub message: Vec<u8>,
     /// What may be changed.
     pub scopes: Vec<Arc<Scope>>,
+    /// The key that it was signed with.
+    pub signed_by: Option<NameBuf>,
     /// Hears what came of it, once.
     pub done: Box<dyn FnOnce(Done) + Send>,
 }

@@ -19,6 +19,8 @@ use crate::lock;
 use crate::reload::Revision;
 use devices::{BANNED_SHOWN_MAX, Banned};
 
+/// The group of counters that has the seconds left of each ban by the rate limit.
+pub(super) const SECONDS_LEFT: &str = "bans.seconds-left";
 /// Characters of why somebody is banned.
 const WHY_CHARS_MAX: usize = 500;
 /// The longest time of a ban that ends: a hundred years.
@@ -134,7 +136,7 @@ impl Operator {
             let left = |end_ms: u64| end_ms.saturating_sub(now_ms).div_ceil(1000);
             let shown = for_rate.iter().take(BANNED_SHOWN_MAX);
             let seconds = shown.map(|(prefix, end_ms)| (prefix.to_string(), left(*end_ms))).collect();
-            stats.insert("bans.seconds-left".to_owned(), seconds);
+            stats.insert(SECONDS_LEFT.to_owned(), seconds);
         }
     }
 }
@@ -189,11 +191,13 @@ impl Operator {
     }
 
     /// Says who is banned, by prefix: those that hold for an address or a prefix, or a part of all.
+    /// Viewers see neither clients that are over the rate limit nor reasons: who asked for what is
+    /// more than how the server is.
     ///
     /// # Errors
     ///
     /// A prefix or an `after` is none, or it is not known who is banned.
-    pub fn ban_list(&self, of: &api::BansOf) -> Result<Vec<api::Ban>, OperatorError> {
+    pub fn ban_list(&self, of: &api::BansOf, role: Role) -> Result<Vec<api::Ban>, OperatorError> {
         let (known, now) = (self.known_bans()?, unix_seconds());
         let after = of.after.as_deref().map(|after| {
             ban_key(after).ok_or_else(|| OperatorError::Argument(format!("\"{after}\" is no id of a ban")))
@@ -208,9 +212,11 @@ impl Operator {
             (None, None) => known.list(Bound::Unbounded, count, now),
         };
         let is_meant = |prefix: Prefix, source: BanSource| {
-            is_after((prefix, source)) && wanted.is_none_or(|wanted| holds_for(prefix, wanted))
+            let is_shown = source != BanSource::RateLimit || role >= Role::Helper;
+            is_shown && is_after((prefix, source)) && wanted.is_none_or(|wanted| holds_for(prefix, wanted))
         };
-        Ok(self.shown_bans(own, count, is_meant).into_values().collect())
+        let all = self.shown_bans(own, count, is_meant).into_values();
+        Ok(all.map(|ban| api::Ban { why: ban.why.filter(|_| role >= Role::Helper), ..ban }).collect())
     }
 
     /// Returns the bans of a prefix itself.
@@ -238,15 +244,15 @@ impl Operator {
                 None => OperatorError::Forbidden(why),
             });
         }
+        if let Some(why) = unusual_length(prefix).filter(|_| caller.role <= Role::Helper) {
+            return Err(OperatorError::Forbidden(why));
+        }
         let exempt = Arc::clone(&lock(&self.view).bans.exempt);
         let what = "the addresses of this machine cannot be read";
         let mut own =
             devices::interfaces::own_addresses().map_err(|error| OperatorError::Io { what, error })?;
         own.extend(self.facts.addresses.iter().map(SocketAddr::ip).filter(|ip| !ip.is_unspecified()));
         match spared(prefix, Spared { exempt: &exempt, own: &own, caller: caller.from }) {
-        if let Some(why) = unusual_length(prefix).filter(|_| caller.role <= Role::Helper) {
-            return Err(OperatorError::Forbidden(why));
-        }
             Some(why) => Err(OperatorError::Refused(why)),
             None => self.check_ban_is_theirs(prefix, caller),
         }
@@ -268,8 +274,8 @@ impl Operator {
     ///
     /// # Errors
     ///
-    /// It is none, it is one that is not banned or not by this caller, there are too many, or it
-    /// cannot be kept.
+    /// It is none, it is one that is not banned or not by this caller, it has another ETag, there
+    /// are too many, or it cannot be kept.
     pub fn ban(&self, asked: &api::BanAdd, caller: &Caller) -> Result<api::BanChanged, OperatorError> {
         let prefix = prefix(&asked.prefix)?;
         let why = asked.why.as_deref().unwrap_or("").trim();
@@ -289,6 +295,10 @@ impl Operator {
         let (by, is_by_helper) = (caller.name.clone(), caller.role <= Role::Helper);
         let until = seconds.map(|seconds| at.saturating_add(seconds));
         let wanted = Ban { prefix, by, is_by_helper, at, why: why.to_owned(), until, revision: 0 };
+        let same = known.check(&wanted).map_err(|refusal| OperatorError::not_kept(&refusal))?;
+        if let (Some(tag), None) = (&asked.tag, &same) {
+            self.expect_ban(prefix, tag)?;
+        }
         let is_dry_run = asked.is_dry_run;
         if !is_dry_run {
             let (_, is_new) = known
@@ -299,7 +309,6 @@ impl Operator {
             }
             return Ok(api::BanChanged { changed: is_new.into(), bans: self.bans_of(prefix)?, is_dry_run });
         }
-        let same = known.check(&wanted).map_err(|refusal| OperatorError::not_kept(&refusal))?;
         let changed = u64::from(same.is_none());
         let mut bans = self.bans_of(prefix)?;
         bans.retain(|ban| ban.source != BanSource::Operator);
@@ -307,6 +316,19 @@ impl Operator {
         let more = api::Ban { revision: Some(would.revision).filter(|it| *it > 0), ..of_operator(would) };
         bans.push(shown(prefix, (BanSource::Operator, until), at, more));
         Ok(api::BanChanged { changed, bans, is_dry_run })
+    }
+
+    /// Refuses to replace the ban of a prefix by an operator unless its bans have this ETag.
+    fn expect_ban(&self, prefix: Prefix, tag: &str) -> Result<(), OperatorError> {
+        let is_banned = self.bans.of_itself(prefix, unix_seconds()).is_some();
+        let why = match (tag, is_banned) {
+            ("", false) | ("*", true) => return Ok(()),
+            ("", true) => format!("{prefix} is banned already"),
+            ("*", false) => format!("no operator has banned {prefix}"),
+            (tag, _) if tag == api::Ban::tag(&self.bans_of(prefix)?) => return Ok(()),
+            _ => format!("the bans of {prefix} were changed since they were read"),
+        };
+        Err(OperatorError::Conflict(why))
     }
 
     /// Bans a prefix no longer: what operators have banned, and what the rate limit has within it.
@@ -325,8 +347,11 @@ impl Operator {
         let all =
             self.shown_bans(own, usize::MAX, |of, source| holds_for(of, prefix) || is_within(of, source));
         let tag = api::Ban::tag(all.iter().filter(|((of, _), _)| *of == prefix).map(|(_, ban)| ban));
-        if asked.tag.as_deref().is_some_and(|known| known != "*" && known != tag) {
-            return Err(OperatorError::Conflict(format!("the bans of {prefix} are others by now")));
+        self.check_ban_is_theirs(prefix, caller)?;
+        let known = asked.tag.as_deref().filter(|known| !matches!(*known, "" | "*"));
+        if known.is_some_and(|known| known != tag) {
+            let why = format!("the bans of {prefix} were changed since they were read");
+            return Err(OperatorError::Conflict(why));
         }
         let is_meant = |(of, source): &(Prefix, BanSource)| {
             is_within(*of, *source) || (*source == BanSource::Operator && *of == prefix)
@@ -335,7 +360,10 @@ impl Operator {
         if changed == 0 {
             return Err(not_ours(prefix, &all));
         }
-        self.check_ban_is_theirs(prefix, caller)?;
+        // Nothing stands for a prefix that is not banned.
+        if asked.tag.as_deref() == Some("") {
+            return Err(OperatorError::Conflict(format!("{prefix} is banned")));
+        }
         let is_dry_run = asked.is_dry_run;
         if is_dry_run {
             let left = all.into_iter().filter(|(key, _)| key.0 == prefix && !is_meant(key));

@@ -15,6 +15,9 @@ use crate::compile::{Compiled, ZonePlanner, compile, compile_for_set};
 use crate::reload::{Candidate, Cause, Revision, bring_into_use};
 use crate::{lock, progress, sys, systemd};
 
+/// The source of what a reload changes.
+const BY_FILES: &str = "the files of the configuration";
+
 /// A candidate with what was found besides, and the files that it was read from.
 struct Read {
     candidate: Candidate,
@@ -107,6 +110,7 @@ impl Operator {
         let Compiled { plans, zones } = compiled;
         let revision = Revision { number: current.number + 1, loaded, plans, zones };
         let candidate = Candidate::with_last_signed(&self.components.signing, revision, Cause::Reload);
+        let candidate = candidate.by(BY_FILES);
         let warnings = [&*candidate.revision.loaded.warnings, &candidate.revision.plans.warnings].concat();
         Ok(Read { candidate, warnings, watched, on_disk })
     }
@@ -137,7 +141,7 @@ impl Operator {
         let mut current = lock(&self.current);
         if current.zones.take_signed(written) {
             let planner = ZonePlanner::of(&current.plans);
-            self.components.manager.adopt(&current.zones, &planner);
+            self.components.manager.adopt(&current.zones, &planner, None);
         }
     }
 
@@ -156,7 +160,7 @@ impl Operator {
         let compiled = compile_for_set(&loaded, addresses, current.as_previous(), &progress, "")?;
         let Compiled { plans, zones } = compiled;
         let revision = Revision { number: current.number, loaded: Arc::new(loaded), plans, zones };
-        self.change(&mut current, Candidate { revision, cause: Cause::Zones, signing: None })
+        self.change(&mut current, Candidate { revision, cause: Cause::Zones, signing: None, by: None })
     }
 
     /// Reads the lists of one set again.
@@ -207,7 +211,7 @@ impl Operator {
             let revision = Revision { number: current.number + 1, loaded: Arc::clone(&loaded), plans, zones };
             let candidate = match only {
                 // Zones are not read again for a set.
-                Some(_) => Candidate { revision, cause: Cause::Files, signing: None },
+                Some(_) => Candidate { revision, cause: Cause::Files, signing: None, by: None },
                 None => Candidate::with_last_signed(&self.components.signing, revision, Cause::Files),
             };
             self.change(&mut current, candidate)

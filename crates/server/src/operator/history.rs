@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use control::api;
 
 use super::overlay::rfc3339;
-use super::{Operator, OperatorError};
+use super::{Operator, OperatorError, unix_seconds};
 
 /// Changes that the history shows unless somebody wants another number, and the most.
 const STEPS_SHOWN: u64 = 20;
@@ -74,28 +74,35 @@ impl Operator {
         Some(api::LastChange { by: last.by, at: rfc3339(last.at) })
     }
 
-    /// Returns who added, changed or removed a zone last over the API or by command, as the audit
-    /// log has it.
+    /// Returns who changed a zone last: its own last change since the start, whatever made it; else
+    /// what the audit log has of it. `None` if that is not certain: neither an UPDATE nor a
+    /// transfer before the start is in the audit log.
     pub fn last_change_of_zone(&self, zone: &str) -> Option<api::LastChange> {
-        const CHANGES: [&str; 4] = ["zone-add", "zone-remove", "zone-load", "rrsets-change"];
-        let wanted = zone.trim_end_matches('.').to_ascii_lowercase();
-        let names = |on: &str| {
-            // The names of zones and RRsets, also in JSON.
-            let mut words = on.split(|c: char| c.is_whitespace() || ",:\"[]{}".contains(c));
-            words.any(|word| word.trim_end_matches('.').eq_ignore_ascii_case(&wanted))
-        };
-        self.last_done(|what, on| CHANGES.contains(&what) && names(on))
+        let apex = super::zones::parse(zone).ok()?;
+        let reports = self.components.manager.report(Some(apex.as_name()));
+        if let Some(report) = reports.first() {
+            if let Some(::zones::ZoneChange { by, at }) = &report.change {
+                return Some(api::LastChange { by: by.clone(), at: rfc3339(*at) });
+            }
+            if report.takes_updates || report.role == ::zones::Role::Secondary {
+                return None;
+            }
+        }
+        self.last_done(|row| of_zone(row, zone))
     }
 
-    /// Returns who had something done last that was not refused, as the audit log has it.
-    fn last_done(&self, is_meant: impl Fn(&str, &str) -> bool) -> Option<api::LastChange> {
+    /// Returns who had something done last that was not refused, as the audit log has it; `None` if
+    /// another row hides who that was.
+    fn last_done(&self, about: impl Fn(&api::AuditFields) -> About) -> Option<api::LastChange> {
         let rows = self.changing.authority().audited(None, ROWS_SEARCHED).ok()?;
         // What was refused was accepted before.
         let mut refused: Vec<(String, String)> = Vec::new();
         for row in rows.into_iter().rev() {
             let row = api::AuditRow { row: row.text, ..api::AuditRow::default() }.fields();
-            if !is_meant(&row.what, &row.on) {
-                continue;
+            match about(&row) {
+                About::It => {}
+                About::Perhaps => return None,
+                About::Other => continue,
             }
             let of = (row.by, row.on);
             match refused.iter().position(|known| *known == of) {
@@ -108,26 +115,82 @@ impl Operator {
     }
 
     /// Returns who changed RRsets of a zone last over the API or by command, as the audit log has
-    /// it; of one RRset if its name and type are said.
+    /// it; of one RRset if its name and type are said. `None` if something else, such as an UPDATE,
+    /// has changed the zone since.
     pub fn last_change_of_rrsets(&self, zone: &str, rrset: Option<(&str, &str)>) -> Option<api::LastChange> {
-        let plain = |text: &str| text.trim_end_matches('.').to_ascii_lowercase();
-        let names = |on: &str| {
-            let (of, rrsets) = on.split_once(": ")?;
-            let one = |shown: &str| {
-                let (name, rtype) = shown.split_once(' ')?;
-                Some((plain(name), rtype.to_ascii_lowercase()))
-            };
-            let is_meant = match rrset {
-                None => true,
-                Some((name, rtype)) => {
-                    let wanted = (plain(name), rtype.to_ascii_lowercase());
-                    rrsets.split(", ").filter_map(one).any(|found| found == wanted)
-                }
-            };
-            (plain(of) == plain(zone) && is_meant).then_some(())
-        };
-        self.last_done(|what, on| what == "rrsets-change" && names(on).is_some())
+        let apex = super::zones::parse(zone).ok()?;
+        let report = self.components.manager.report(Some(apex.as_name())).into_iter().next();
+        // Nobody knows which UPDATEs there were before the start.
+        let begun = unix_seconds().saturating_sub(self.facts.clock.since_start().as_secs());
+        let others_at = report.and_then(|report| match report.takes_updates {
+            true => report.changed_by_others_at.max(Some(begun)),
+            false => report.changed_by_others_at,
+        });
+        self.last_done(|row| match rrsets_of(row, zone) {
+            Some(_) if others_at.is_some_and(|at| at >= row.at) => About::Perhaps,
+            Some(rrsets) if rrset.is_none_or(|rrset| names_rrset(rrsets, rrset)) => About::It,
+            Some(_) | None => About::Other,
+        })
     }
+}
+
+/// Whether a row of the audit log is about something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum About {
+    /// It is about that.
+    It,
+    /// It may be.
+    Perhaps,
+    /// It is about something else.
+    Other,
+}
+
+fn plain(name: &str) -> String {
+    name.trim().trim_end_matches('.').to_ascii_lowercase()
+}
+
+/// Returns whether a row is about a change of a zone.
+fn of_zone(row: &api::AuditFields, zone: &str) -> About {
+    let is_same = |name: &str| plain(name) == plain(zone);
+    // JSON, in which a quotation mark within a text is escaped.
+    let field = |name: &str| {
+        let rest = row.on.split_once(&format!("\"{name}\":\"")).map(|(_, rest)| rest);
+        rest.and_then(|rest| rest.split_once('"')).is_some_and(|(text, _)| is_same(text))
+    };
+    let is_it = match row.what.as_str() {
+        "zone-add" | "zone-remove" => row.on.split(',').any(is_same),
+        "zone-load" => field("zone"),
+        "rrsets-change" => rrsets_of(row, zone).is_some(),
+        "zone" => {
+            let words = ["freeze", "thaw", "reload", "retransfer"];
+            words.iter().any(|word| row.on.contains(&format!("\"{word}\""))) && field("name")
+        }
+        // Settings, and files that say others.
+        "change" => {
+            let of_zones = |path: &str| path.starts_with("zone") || path.starts_with("catalog");
+            return match row.differences.iter().any(|it| of_zones(&it.path)) {
+                true => About::Perhaps,
+                false => About::Other,
+            };
+        }
+        _ => false,
+    };
+    if is_it { About::It } else { About::Other }
+}
+
+/// Returns the RRsets of a zone that a row names, with their types.
+fn rrsets_of<'r>(row: &'r api::AuditFields, zone: &str) -> Option<&'r str> {
+    let (of, rrsets) = row.on.split_once(": ").filter(|_| row.what == "rrsets-change")?;
+    (plain(of) == plain(zone)).then_some(rrsets)
+}
+
+/// Returns whether an RRset is among those that a row names.
+fn names_rrset(rrsets: &str, (name, rtype): (&str, &str)) -> bool {
+    let is_it = |shown: &str| {
+        let (of, of_type) = shown.split_once(' ').unwrap_or((shown, ""));
+        plain(of) == plain(name) && of_type.eq_ignore_ascii_case(rtype)
+    };
+    rrsets.split(", ").any(is_it)
 }
 
 /// Returns what was added and removed, as the text of a change says it; without one, the entry is
@@ -157,7 +220,33 @@ fn shown(space: &str, text: Option<&str>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::shown;
+    use super::{About, api, of_zone, shown};
+
+    #[test]
+    fn a_row_is_about_the_zone_that_its_kind_names() {
+        let check = |what: &str, on: &str, expect: About| {
+            let row = api::AuditFields {
+                at: 0,
+                by: "anna".to_owned(),
+                what: what.to_owned(),
+                on: on.to_owned(),
+                outcome: "accepted".to_owned(),
+                revision: None,
+                differences: Vec::new(),
+            };
+            assert_eq!(of_zone(&row, "example.org"), expect, "{what} {on}");
+        };
+        check("zone-add", "a.example, Example.ORG.", About::It);
+        check("zone-add", "a.example", About::Other);
+        check("zone-remove", "example.org", About::It);
+        check("zone-load", "{\"file\":\"/example.org\",\"zone\":\"org\"}", About::Other);
+        check("zone-load", "{\"file\":\"/z\",\"zone\":\"example.org\"}", About::It);
+        check("rrsets-change", "example.org: www.example.org A", About::It);
+        check("rrsets-change", "org: example.org NS", About::Other);
+        check("zone", "{\"name\":\"example.org\",\"what\":\"freeze\"}", About::It);
+        check("zone", "{\"name\":\"example.org\",\"what\":\"notify\"}", About::Other);
+        check("set-add", "example.org", About::Other);
+    }
 
     #[test]
     fn changes_are_shown_as_they_were_asked_for_and_a_list_that_is_gone_as_removed() {

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use control::Role;
 use control::api;
 use control::metrics::{CheckedRecord, Checks, Descriptions, Numbers, text};
 use driver::status::UpstreamState;
 
 use super::Operator;
+use super::bans::SECONDS_LEFT;
 use crate::lock;
 use crate::sys;
 
@@ -127,9 +129,14 @@ impl Operator {
             && !view.bans.are_some()
     }
 
-    /// Returns the counters, named as all JSON has them.
-    pub fn stats(&self) -> api::Stats {
-        kebab(self.counters())
+    /// Returns the counters as somebody may see them, named as all JSON has them: which clients are
+    /// over the rate limit is for those who may ban.
+    pub fn stats(&self, role: Role) -> api::Stats {
+        let mut stats = kebab(self.counters());
+        if role < Role::Helper {
+            stats.remove(SECONDS_LEFT);
+        }
+        stats
     }
 
     fn counters(&self) -> api::Stats {
@@ -242,7 +249,7 @@ fn queries(counters: &engine::Counters) -> u64 {
 /// as they are.
 fn kebab(stats: api::Stats) -> api::Stats {
     let spelt = |(group, counters): (String, BTreeMap<String, u64>)| match group.as_str() {
-        "label" | "bans.seconds-left" => (group, counters),
+        "label" | SECONDS_LEFT => (group, counters),
         _ => (group, counters.into_iter().map(|(name, value)| (name.replace('_', "-"), value)).collect()),
     };
     stats.into_iter().map(spelt).collect()

@@ -1,6 +1,7 @@
 //! Settings that are changed while the server runs: decided by `authority`, compiled and published
 //! here.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -80,6 +81,8 @@ struct Running<'s> {
     current: &'s mut Revision,
     /// What the files say, if it is not what runs.
     files: Option<&'s Loaded>,
+    /// Who asks for the changes.
+    by: String,
 }
 
 impl Running<'_> {
@@ -127,6 +130,7 @@ impl Runner for Running<'_> {
         let needs_restart = changed.into_iter().map(|setting| setting.path).collect();
         let revision = Revision { number: self.current.number + 1, loaded, plans, zones };
         let candidate = Candidate::with_last_signed(&components.signing, revision, Cause::Reload);
+        let candidate = candidate.by(&self.by);
         Ok(((candidate, watched), Outcome { warnings, needs_restart }))
     }
 
@@ -236,7 +240,10 @@ impl Operator {
         // Not held while it is compiled: the status says of it.
         let wrong = lock(&self.changing.wrong).clone();
         let files = wrong.as_ref().map(|wrong| &wrong.files);
-        let mut runner = Running { operator: self, current: &mut current, files };
+        let by: BTreeSet<&str> =
+            requests.iter().filter(|it| !it.is_dry_run).map(|it| it.by.as_str()).collect();
+        let by = by.into_iter().collect::<Vec<_>>().join(" and ");
+        let mut runner = Running { operator: self, current: &mut current, files, by };
         let outcomes = self.changing.authority.decide(&mut runner, requests);
         let is_changed = outcomes.iter().zip(requests).any(|(outcome, it)| outcome.is_ok() && !it.is_dry_run);
         if is_changed {

@@ -496,7 +496,7 @@ impl Operator {
         let mut kept = None;
         let changed = compiled.map_err(NotCarriedOut::Found).and_then(|Compiled { plans, zones }| {
             let revision = Revision { number: current.number + 1, loaded, plans, zones };
-            let candidate = Candidate { revision, cause: Cause::Files, signing: None };
+            let candidate = Candidate { revision, cause: Cause::Files, signing: None, by: None };
             bring_into_use_kept(&self.components, candidate, Some(&*current), || {
                 kept = Some(keep()?);
                 Ok(())

@@ -98,10 +98,15 @@ impl Operator {
     ///
     /// There is no such zone, it changes elsewhere, what is given is wrong, or the zone would be;
     /// or an RRset is another by now.
-    pub fn rrsets_change(&self, change: &api::RrsetsChange) -> Result<api::RrsetsChanged, OperatorError> {
+    pub fn rrsets_change(
+        &self,
+        change: &api::RrsetsChange,
+        by: &str,
+    ) -> Result<api::RrsetsChanged, OperatorError> {
         let (apex, changes) = self.read_all(change)?;
         let expect = |zone: &Zone| self.expected(zone, change, &changes);
-        let (serial, is_new) = self.components.manager.change_rrsets(apex.as_name(), &changes, &expect)?;
+        let manager = &self.components.manager;
+        let (serial, is_new) = manager.change_rrsets(apex.as_name(), &changes, &expect, by)?;
         Ok(api::RrsetsChanged { zone: apex.to_string(), serial, is_new, ..Default::default() })
     }
 

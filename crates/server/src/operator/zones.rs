@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use ::zones::{Role, ZoneManager, ZoneReport};
+use ::zones::{ExpectZone, Role, ZoneError, ZoneManager, ZoneReport};
 use control::api::{self, FileChange};
 use jobs::health::CheckState;
 use wire::{Name, NameBuf};
@@ -70,6 +70,7 @@ impl Operator {
         &self,
         name: Option<&str>,
         file_change: Option<FileChange>,
+        by: &str,
     ) -> Result<api::Reload, OperatorError> {
         let mut outcome = self.refresh();
         // Mistakes in some file keep nobody from asking primaries.
@@ -78,14 +79,14 @@ impl Operator {
             Err(OperatorError::Invalid(rejected)) => &mut rejected.stays,
             Err(_) => return outcome,
         };
-        self.ask_primaries(name, file_change, reload)?;
+        self.ask_primaries(name, (file_change, by), reload)?;
         outcome
     }
 
     fn ask_primaries(
         &self,
         name: Option<&str>,
-        file_change: Option<FileChange>,
+        (file_change, by): (Option<FileChange>, &str),
         reload: &mut api::Reload,
     ) -> Result<(), OperatorError> {
         let manager = &self.components.manager;
@@ -111,7 +112,7 @@ impl Operator {
                 FileChange::Merge => plan::zones::FileChange::Merge,
                 FileChange::Replace => plan::zones::FileChange::Replace,
             };
-            manager.decide(apex.as_name(), how)?;
+            manager.decide(apex.as_name(), how, by)?;
             reload.refused = refused(manager);
         }
         // Others are not what was asked for.
@@ -137,22 +138,22 @@ impl Operator {
         Ok(self.components.manager.notify(parse(name)?.as_name())?)
     }
 
-    /// Lets a zone change no more.
+    /// Lets a zone change no more, as `by` wants.
     ///
     /// # Errors
     ///
     /// There is no such zone.
-    pub fn zone_freeze(&self, name: &str) -> Result<(), OperatorError> {
-        Ok(self.components.manager.freeze(parse(name)?.as_name(), true)?)
+    pub fn zone_freeze(&self, name: &str, by: &str) -> Result<(), OperatorError> {
+        Ok(self.components.manager.freeze(parse(name)?.as_name(), true, by)?)
     }
 
-    /// Lets a zone change again.
+    /// Lets a zone change again, as `by` wants.
     ///
     /// # Errors
     ///
     /// There is no such zone.
-    pub fn zone_thaw(&self, name: &str) -> Result<(), OperatorError> {
-        Ok(self.components.manager.freeze(parse(name)?.as_name(), false)?)
+    pub fn zone_thaw(&self, name: &str, by: &str) -> Result<(), OperatorError> {
+        Ok(self.components.manager.freeze(parse(name)?.as_name(), false, by)?)
     }
 
     /// Says what changed of a zone since its file, or with the last transfer: a line for each
@@ -191,16 +192,20 @@ impl Operator {
     ///
     /// # Errors
     ///
-    /// They were added, and no policy answers from them before a reload. What becomes of each zone
-    /// stands in the result.
-    pub fn zone_add(&self, add: &api::ZoneAdd) -> Result<api::ZonesChanged, OperatorError> {
+    /// They were added, and no policy answers from them before a reload; or a single one has
+    /// another ETag. What becomes of each zone else stands in the result.
+    pub fn zone_add(&self, add: &api::ZoneAdd, by: &str) -> Result<api::ZonesChanged, OperatorError> {
         if let (Some(records), [zone]) = (&add.records, add.zones.as_slice()) {
-            return self.zone_add_with(zone, &add.options, records);
+            return self.zone_add_with((zone, &add.options, records), by);
         }
         if add.records.is_some() {
             return Err(OperatorError::Argument("records are of a single zone".to_owned()));
         }
-        let done = changed(&add.zones, |apexes| self.components.manager.add(apexes, &add.options));
+        let tag = tag_of_one(add.tag.as_deref(), &add.zones)?;
+        let expect = |found: Option<&ZoneReport>| expected(tag.unwrap_or_default(), found);
+        let expect: Option<&ExpectZone<'_>> = if tag.is_some() { Some(&expect) } else { None };
+        let add_all = |apexes: &[NameBuf]| self.components.manager.add(apexes, &add.options, (expect, by));
+        let done = changed(&add.zones, add_all)?;
         if done.done > 0 {
             if let Err(mistakes) = self.serve_added() {
                 report(&mistakes);
@@ -215,50 +220,70 @@ impl Operator {
     /// Adds a zone with its first records. If it cannot have these, it is not there afterwards.
     fn zone_add_with(
         &self,
-        zone: &str,
-        options: &str,
-        records: &str,
+        (zone, options, records): (&str, &str, &str),
+        by: &str,
     ) -> Result<api::ZonesChanged, OperatorError> {
         let (apex, zones) = (parse(zone)?, vec![zone.to_owned()]);
         // One that is there already stays, whatever becomes of this.
         if self.components.manager.role(apex.as_name()).is_some() {
             return Err(OperatorError::Refused(format!("there is a zone \"{apex}\" already")));
         }
-        let add = api::ZoneAdd { zones: zones.clone(), options: options.to_owned(), records: None };
-        let added = self.zone_add(&add);
-        let load = || self.components.manager.load_text(apex.as_name(), records).map_err(OperatorError::from);
+        let add =
+            api::ZoneAdd { zones: zones.clone(), options: options.to_owned(), ..api::ZoneAdd::default() };
+        let added = self.zone_add(&add, by);
+        let load =
+            || self.components.manager.load_text(apex.as_name(), records, by).map_err(OperatorError::from);
         let loaded = match &added {
             Ok(done) if done.done == 1 => load().map(drop),
             _ => Ok(()),
         };
         if added.is_err() || loaded.is_err() {
-            self.zone_remove(&zones);
+            // What it was refused for is said.
+            drop(self.zone_remove(&api::ZoneNames { zones, tag: None }));
         }
         loaded.and(added)
     }
 
     /// Takes zones out that were added.
-    pub fn zone_remove(&self, names: &[String]) -> api::ZonesChanged {
-        changed(names, |apexes| self.components.manager.remove(apexes))
+    ///
+    /// # Errors
+    ///
+    /// A single one has another ETag. What becomes of each zone else stands in the result.
+    pub fn zone_remove(&self, names: &api::ZoneNames) -> Result<api::ZonesChanged, OperatorError> {
+        let tag = tag_of_one(names.tag.as_deref(), &names.zones)?;
+        let expect = |found: Option<&ZoneReport>| expected(tag.unwrap_or_default(), found);
+        let expect: Option<&ExpectZone<'_>> = if tag.is_some() { Some(&expect) } else { None };
+        changed(&names.zones, |apexes| self.components.manager.remove(apexes, expect))
     }
 
     /// Says what would become of zones that are to be added.
     ///
     /// # Errors
     ///
-    /// There are records, whose zone is not there to check them.
+    /// There are records, whose zone is not there to check them; or a single zone has another ETag.
     pub fn zone_add_check(&self, add: &api::ZoneAdd) -> Result<api::ZonesChanged, OperatorError> {
         if add.records.is_some() {
             return Err(OperatorError::Argument("records of a new zone are not checked alone".to_owned()));
         }
-        let done = changed(&add.zones, |apexes| self.components.manager.check_add(apexes, &add.options));
+        let tag = tag_of_one(add.tag.as_deref(), &add.zones)?;
+        let expect = |found: Option<&ZoneReport>| expected(tag.unwrap_or_default(), found);
+        let expect: Option<&ExpectZone<'_>> = if tag.is_some() { Some(&expect) } else { None };
+        let check = |apexes: &[NameBuf]| self.components.manager.check_add(apexes, &add.options, expect);
+        let done = changed(&add.zones, check)?;
         Ok(api::ZonesChanged { is_dry_run: true, ..done })
     }
 
     /// Says what would become of zones that are to be taken out.
-    pub fn zone_remove_check(&self, names: &[String]) -> api::ZonesChanged {
-        let done = changed(names, |apexes| self.components.manager.check_remove(apexes));
-        api::ZonesChanged { is_dry_run: true, ..done }
+    ///
+    /// # Errors
+    ///
+    /// As of [`Operator::zone_remove`].
+    pub fn zone_remove_check(&self, names: &api::ZoneNames) -> Result<api::ZonesChanged, OperatorError> {
+        let tag = tag_of_one(names.tag.as_deref(), &names.zones)?;
+        let expect = |found: Option<&ZoneReport>| expected(tag.unwrap_or_default(), found);
+        let expect: Option<&ExpectZone<'_>> = if tag.is_some() { Some(&expect) } else { None };
+        let done = changed(&names.zones, |apexes| self.components.manager.check_remove(apexes, expect))?;
+        Ok(api::ZonesChanged { is_dry_run: true, ..done })
     }
 
     /// Makes what a file says the next version of a zone; returns a sentence on what came of it.
@@ -266,13 +291,40 @@ impl Operator {
     /// # Errors
     ///
     /// There is no such zone, it is made elsewhere, or the file has mistakes.
-    pub fn zone_load(&self, load: &api::ZoneLoad) -> Result<String, OperatorError> {
-        Ok(self.components.manager.load(parse(&load.zone)?.as_name(), Path::new(&load.file))?)
+    pub fn zone_load(&self, load: &api::ZoneLoad, by: &str) -> Result<String, OperatorError> {
+        Ok(self.components.manager.load(parse(&load.zone)?.as_name(), Path::new(&load.file), by)?)
+    }
+}
+
+/// Returns the ETag of a single zone.
+fn tag_of_one<'t>(tag: Option<&'t str>, zones: &[String]) -> Result<Option<&'t str>, OperatorError> {
+    match tag.is_some() && zones.len() != 1 {
+        true => Err(OperatorError::Argument("a tag is of a single zone".to_owned())),
+        false => Ok(tag),
+    }
+}
+
+/// Says why a zone is not the one with an ETag: `*` is of any, and nothing of one that is not
+/// there.
+fn expected(tag: &str, found: Option<&ZoneReport>) -> Result<(), String> {
+    match (tag, found) {
+        ("", None) | ("*", Some(_)) => Ok(()),
+        (tag, Some(found)) if tag == shown(found.clone()).tag() => Ok(()),
+        ("", Some(found)) => Err(format!("there is a zone \"{}\" already", found.name)),
+        (_, Some(found)) => Err(format!("zone \"{}\" was changed since it was read", found.name)),
+        (_, None) => Err("there is no such zone".to_owned()),
     }
 }
 
 /// Does something with those that are names, and says what became of each.
-fn changed(names: &[String], change: impl FnOnce(&[NameBuf]) -> Vec<::zones::Changed>) -> api::ZonesChanged {
+///
+/// # Errors
+///
+/// One of them is not the one that it is meant for.
+fn changed(
+    names: &[String],
+    change: impl FnOnce(&[NameBuf]) -> Vec<::zones::Changed>,
+) -> Result<api::ZonesChanged, OperatorError> {
     let mut refused = Vec::new();
     let mut zones = Vec::with_capacity(names.len());
     for name in names {
@@ -290,10 +342,11 @@ fn changed(names: &[String], change: impl FnOnce(&[NameBuf]) -> Vec<::zones::Cha
                 changed.done += 1;
                 changed.notes.extend(text.map(note));
             }
+            Err(why @ ZoneError::Conflict(_)) => return Err(why.into()),
             Err(why) => changed.refused.push(note(why.to_string())),
         }
     }
-    changed
+    Ok(changed)
 }
 
 /// A zone on its way to the operator: one version from the first record to the last, whatever

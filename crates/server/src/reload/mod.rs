@@ -53,6 +53,8 @@ pub(crate) struct Candidate {
     pub(crate) cause: Cause,
     /// Zones that are to be signed; nothing if they are the same as before.
     pub(crate) signing: Option<jobs::signing::Prepared>,
+    /// Who changed the configuration, if somebody did.
+    pub(crate) by: Option<String>,
 }
 
 impl Candidate {
@@ -62,7 +64,12 @@ impl Candidate {
         // The engine answers from what the manager of zones publishes, so no policy is compiled
         // again for these.
         revision.zones.take_signed(prepared.last().map(Arc::clone));
-        Self { revision, cause, signing: Some(prepared) }
+        Self { revision, cause, signing: Some(prepared), by: None }
+    }
+
+    /// Returns it as a change of the configuration by `by`.
+    pub(crate) fn by(self, by: &str) -> Self {
+        Self { by: Some(by.to_owned()), ..self }
     }
 }
 

@@ -79,6 +79,8 @@ pub(crate) struct Input<'a> {
     previous: Option<&'a Revision>,
     cause: Cause,
     signing: Cell<Option<jobs::signing::Prepared>>,
+    /// Who changed the configuration, if somebody did.
+    by: Option<&'a str>,
 }
 
 /// Brings a candidate into use; returns what is in use then.
@@ -109,8 +111,9 @@ pub(crate) fn bring_into_use_kept<E>(
     previous: Option<&Revision>,
     keep: impl FnOnce() -> Result<(), E>,
 ) -> Result<Revision, NotCarriedOut<E>> {
-    let Candidate { revision, cause, signing } = candidate;
-    let input = Input { components, next: &revision, previous, cause, signing: Cell::new(signing) };
+    let Candidate { revision, cause, signing, by } = candidate;
+    let (signing, by) = (Cell::new(signing), by.as_deref());
+    let input = Input { components, next: &revision, previous, cause, signing, by };
     super::carry_out(&parts(), &input, keep)?;
     Ok(revision)
 }
@@ -223,7 +226,7 @@ fn policy<'i>(input: &'i Input<'_>) -> Prepared<'i> {
 fn zones<'i>(input: &'i Input<'_>) -> Prepared<'i> {
     let Input { components, next, .. } = input;
     let planner = ZonePlanner::of(&next.plans);
-    Ok(Box::new(move || components.manager.adopt(&next.zones, &planner)))
+    Ok(Box::new(move || components.manager.adopt(&next.zones, &planner, input.by)))
 }
 
 fn tls<'i>(input: &'i Input<'_>) -> Prepared<'i> {

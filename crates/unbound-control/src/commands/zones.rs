@@ -89,7 +89,7 @@ pub(super) fn auth_zone_transfer(call: &mut Call<'_>) -> Outcome {
         return Err(Failure::Error(format!("zone xfr task not found {}", call.argument)));
     };
     // Whether a version comes is seen later, as there.
-    call.context.operator.zone_refresh(Some(&zone.name), None)?;
+    call.context.operator.zone_refresh(Some(&zone.name), None, "unbound-control")?;
     call.ok()
 }
 

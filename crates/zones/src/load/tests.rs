@@ -389,7 +389,7 @@ fn a_zone_that_is_signed_anew_is_served_without_another_configuration() {
     });
     let manager = manager.expect("a thread");
     let planner: Arc<dyn Planner> = Arc::new(Nobody);
-    manager.adopt(&zones, &planner);
+    manager.adopt(&zones, &planner, None);
     let served = || -> Vec<u32> {
         let (snapshot, authority, _) = cell.load();
         assert!(Arc::ptr_eq(&snapshot, &plans.snapshot), "the configuration is the one there was");
@@ -401,7 +401,7 @@ fn a_zone_that_is_signed_anew_is_served_without_another_configuration() {
     assert_eq!(served(), [7]);
     let signed = zones.to_sign()[0].source.clone().expect("what is written");
     assert!(zones.take_signed([signed]));
-    manager.adopt(&zones, &planner);
+    manager.adopt(&zones, &planner, None);
     assert_eq!(served(), [1, 7]);
     manager.stop();
 }

@@ -302,7 +302,7 @@ impl ManagedZone {
         &self,
         how: FileChange,
         key: HashKey,
-        now: u64,
+        (by, now): (&str, u64),
     ) -> Result<(Taken, String), ZoneError> {
         let loaded = self.loaded();
         let apex = &self.apex;
@@ -315,6 +315,9 @@ impl ManagedZone {
         };
         match self.decide(&mut current, (&old, &pending.file), &loaded, how, (key, now)) {
             Ok(taken) => {
+                if taken == Taken::New {
+                    current.note_change(by, now);
+                }
                 self.show(&current, now);
                 drop(current);
                 Ok((taken, format!("zone \"{apex}\": its file is taken, serial {}", self.serial())))

@@ -81,11 +81,17 @@ fn a_ban_counts_for_each_query_sent_afterwards_and_survives_a_kill() {
     let server = Server::start_in(directory, &yaml(&stub, ""));
     expect(&server, CLIENT, false);
     // Somebody else is faster.
-    assert_eq!(ban(&server, "{\"prefix\": \"198.51.100.0/24\", \"why\": \"still\"}").status, 200);
+    let still = "{\"prefix\": \"198.51.100.0/24\", \"why\": \"still\"}";
+    let unseen = ban(&server, still);
+    assert!(unseen.status == 428 && unseen.json().contains("\"changed\": { \"by\": \""), "{unseen:?}");
+    let again = |tag: &str| ask(&server, "POST", "/bans", &[JSON, &format!("If-Match: {tag}")], still).status;
+    assert_eq!(again("\"0000000000000000\""), 412);
+    assert_eq!(again(&tag), 200);
     let path = "/bans/198.51.100.0%2F24";
     let late = ask(&server, "DELETE", path, &[&format!("If-Match: {tag}")], "");
     assert!(late.status == 412 && late.json().contains("\"changed\": { \"by\": \""), "{late:?}");
-    let dry = ask(&server, "DELETE", &format!("{path}?dry-run"), &[], "");
+    assert_eq!(ask(&server, "DELETE", path, &[], "").status, 428);
+    let dry = ask(&server, "DELETE", &format!("{path}?dry-run"), &["If-Match: *"], "");
     assert!(dry.status == 200 && dry.json().contains("\"is-dry-run\": true"), "{dry:?}");
     expect(&server, CLIENT, false);
     let tag = get(&server, path).header("etag").expect("an ETag").to_owned();
@@ -192,7 +198,8 @@ fn a_ban_by_the_rate_limit_is_listed_and_ended() {
     });
     let inside = ask(&server, "DELETE", "/bans/198.51.100.7", &[], "");
     assert!(inside.status == 409 && inside.body.contains("198.51.100.0/24 is"), "{inside:?}");
-    let ended = ask(&server, "DELETE", "/bans/198.51.100.0%2F24", &[], "");
+    assert_eq!(ask(&server, "DELETE", "/bans/198.51.100.0%2F24", &[], "").status, 428);
+    let ended = ask(&server, "DELETE", "/bans/198.51.100.0%2F24", &["If-Match: *"], "");
     assert!(ended.status == 200 && ended.json().contains("\"changed\": 1"), "{ended:?}");
     assert!(!get(&server, "/bans").json().contains("rate-limit"));
     assert!(rows(&server).contains("unban"), "{}", rows(&server));
@@ -239,13 +246,21 @@ fn a_helper_bans_few_and_leaves_bans_of_others() {
         let body = format!("{{\"prefix\": \"{prefix}\"}}");
         curl(at, "/api/v1/bans", &["--header", who, "--header", JSON, "--data", &body])
     };
-    let unban = |who: &str| curl(at, "/api/v1/bans/198.51.100.7", &["--request", "DELETE", "--header", who]);
+    let unban = |who: &str| {
+        let any = ["--request", "DELETE", "--header", who, "--header", "If-Match: *"];
+        curl(at, "/api/v1/bans/198.51.100.7", &any)
+    };
     for prefix in ["198.51.100.0/23", "10.0.0.0/8", "2001:db8::/47"] {
         for who in [&who, &operator] {
             let (status, body) = ban(who, prefix);
             assert!(status == 403 && body.contains("admin"), "{prefix}: {status} {body}");
         }
     }
+    for (prefix, expect) in [("2001:db8::/49", 403), ("2001:db8::/63", 403), ("2001:db8::/56", 200)] {
+        let (status, body) = ban(&who, prefix);
+        assert!(status == expect, "{prefix}: {status} {body}");
+    }
+    assert_eq!(ban(&operator, "2001:db8::/63").0, 200, "an operator bans any length");
     for prefix in ["128.0.0.0/1", "2000::/3"] {
         let output = server.command(&["ban", prefix]);
         assert!(!output.status.success() && text(&output).contains("too wide"), "{}", text(&output));
@@ -256,11 +271,6 @@ fn a_helper_bans_few_and_leaves_bans_of_others() {
     assert!(server.command(&["ban", "198.51.100.7", "--why", "noise"]).status.success());
     assert_eq!((ban(&who, "198.51.100.7").0, unban(&who).0), (403, 403));
     assert!(text(&server.command(&["bans"])).contains("noise"));
-    for (prefix, expect) in [("2001:db8::/49", 403), ("2001:db8::/63", 403), ("2001:db8::/56", 200)] {
-        let (status, body) = ban(&who, prefix);
-        assert!(status == expect, "{prefix}: {status} {body}");
-    }
-    assert_eq!(ban(&operator, "2001:db8::/63").0, 200, "an operator bans any length");
     assert_eq!(unban(&operator).0, 200);
 }
 
@@ -275,6 +285,15 @@ fn a_helper_may_ban_and_a_viewer_may_look() {
         let who = shown(&token(&server, role, &["--role", role]));
         assert_eq!(ban(&who, "198.51.100.7"), status, "{role}");
         assert_eq!(curl(at, "/api/v1/bans", &["--header", &who]).0, 200, "{role}");
+    }
+    let seen = |who: &str, path: &str| curl(at, path, &["--header", who]).1;
+    let why = ["--header", JSON, "--data", "{\"prefix\": \"198.51.100.9\", \"why\": \"noise\"}"];
+    let [viewer, helper] =
+        ["viewer", "helper"].map(|role| shown(&token(&server, &format!("{role}2"), &["--role", role])));
+    assert_eq!(curl(at, "/api/v1/bans", &[&why[..], &["--header", &helper]].concat()).0, 200);
+    for path in ["/api/v1/bans", "/api/v1/bans/198.51.100.9"] {
+        assert!(!seen(&viewer, path).contains("noise"), "{path}");
+        assert!(seen(&helper, path).contains("noise"), "{path}");
     }
     let bound = shown(&token(&server, "bound", &["--role", "admin", "--path", "local"]));
     assert_eq!(ban(&bound, "198.51.100.8"), 403);

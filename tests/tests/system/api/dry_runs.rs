@@ -74,7 +74,9 @@ fn what_is_only_checked_says_what_would_be_and_leaves_nothing() {
         ("POST", "/sets/ads/members", JSON, "{\"items\": [\"a.example\"]}", 409),
         ("PUT", rrset, "If-None-Match: *", "{\"ttl\": 300, \"records\": [\"no address\"]}", 422),
         ("PUT", "/zones/new.example", "If-None-Match: *", "{\"no-such\": 1}", 409),
-        ("PUT", "/zones/example.org", "X-A: b", "{}", 409),
+        ("PUT", "/zones/example.org", "X-A: b", "{}", 428),
+        ("PUT", "/zones/example.org", "If-Match: *", "{}", 409),
+        ("DELETE", "/zones/added.example", "X-A: b", "", 428),
         ("DELETE", "/zones/example.org", "If-Match: *", "", 409),
         ("DELETE", "/lists/none", "If-Match: *", "", 404),
         ("POST", "/users", "X-A: b", "{\"name\": \"Anna\", \"role\": \"viewer\"}", 400),
@@ -121,8 +123,15 @@ fn a_zone_is_taken_out_by_whoever_knows_how_it_is() {
     assert_eq!(put.status, 200, "{put:?}");
     assert_ne!(tag(&get(&server, "/zones/example.org")), of_zone, "there is another version");
     let late = ask(&server, "DELETE", "/zones/example.org", &[&of_zone], "");
+    assert!(late.json().contains(" was changed since it was read"), "{late:?}");
     assert!(late.status == 412 && late.json().contains("changed it last, at 20"), "{late:?}");
     assert!(late.json().contains("\"changed\": { \"by\": \""), "{late:?}");
+    let first = tag(&get(&server, path));
+    assert_eq!(ask(&server, "DELETE", path, &[], "").status, 428);
+    assert_eq!(ask(&server, "PUT", path, &[JSON], "{}").status, 428, "it is there");
+    assert_eq!(ask(&server, "POST", &format!("{path}/freeze"), &[], "").status, 200);
+    let frozen = ask(&server, "DELETE", path, &[&first], "");
+    assert!(frozen.status == 412 && frozen.json().contains("\"changed\": { \"by\": \""), "{frozen:?}");
     let gone = ask(&server, "DELETE", path, &[&tag(&get(&server, path))], "");
     assert_eq!(gone.status, 200, "{gone:?}");
     assert_eq!(ask(&server, "DELETE", path, &["If-Match: *"], "").status, 412);
