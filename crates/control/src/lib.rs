@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod about;
 mod accept;
 pub mod api;
 mod caller;
@@ -13,6 +14,7 @@ pub mod metrics;
 pub mod server;
 mod tries;
 
+pub use about::{About, names_rrset, of_zone, rrsets_of};
 pub use accept::{Accepted, Proof, WhenFull, converse_with_all, network_of};
 pub use caller::{Caller, Role, Scope, needed};
 pub use client::{More, ask, ask_for_all};

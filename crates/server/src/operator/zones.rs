@@ -201,11 +201,10 @@ impl Operator {
         if add.records.is_some() {
             return Err(OperatorError::Argument("records are of a single zone".to_owned()));
         }
-        let tag = tag_of_one(add.tag.as_deref(), &add.zones)?;
-        let expect = |found: Option<&ZoneReport>| expected(tag.unwrap_or_default(), found);
-        let expect: Option<&ExpectZone<'_>> = if tag.is_some() { Some(&expect) } else { None };
-        let add_all = |apexes: &[NameBuf]| self.components.manager.add(apexes, &add.options, (expect, by));
-        let done = changed(&add.zones, add_all)?;
+        let manager = &self.components.manager;
+        let done = meant((add.tag.as_deref(), &add.zones), |zones, expect| {
+            changed(zones, |apexes| manager.add(apexes, &add.options, (expect, by)))
+        })?;
         if done.done > 0 {
             if let Err(mistakes) = self.serve_added() {
                 report(&mistakes);
@@ -250,10 +249,9 @@ impl Operator {
     ///
     /// A single one has another ETag. What becomes of each zone else stands in the result.
     pub fn zone_remove(&self, names: &api::ZoneNames) -> Result<api::ZonesChanged, OperatorError> {
-        let tag = tag_of_one(names.tag.as_deref(), &names.zones)?;
-        let expect = |found: Option<&ZoneReport>| expected(tag.unwrap_or_default(), found);
-        let expect: Option<&ExpectZone<'_>> = if tag.is_some() { Some(&expect) } else { None };
-        changed(&names.zones, |apexes| self.components.manager.remove(apexes, expect))
+        meant((names.tag.as_deref(), &names.zones), |zones, expect| {
+            changed(zones, |apexes| self.components.manager.remove(apexes, expect))
+        })
     }
 
     /// Says what would become of zones that are to be added.
@@ -265,11 +263,10 @@ impl Operator {
         if add.records.is_some() {
             return Err(OperatorError::Argument("records of a new zone are not checked alone".to_owned()));
         }
-        let tag = tag_of_one(add.tag.as_deref(), &add.zones)?;
-        let expect = |found: Option<&ZoneReport>| expected(tag.unwrap_or_default(), found);
-        let expect: Option<&ExpectZone<'_>> = if tag.is_some() { Some(&expect) } else { None };
-        let check = |apexes: &[NameBuf]| self.components.manager.check_add(apexes, &add.options, expect);
-        let done = changed(&add.zones, check)?;
+        let manager = &self.components.manager;
+        let done = meant((add.tag.as_deref(), &add.zones), |zones, expect| {
+            changed(zones, |apexes| manager.check_add(apexes, &add.options, expect))
+        })?;
         Ok(api::ZonesChanged { is_dry_run: true, ..done })
     }
 
@@ -279,10 +276,9 @@ impl Operator {
     ///
     /// As of [`Operator::zone_remove`].
     pub fn zone_remove_check(&self, names: &api::ZoneNames) -> Result<api::ZonesChanged, OperatorError> {
-        let tag = tag_of_one(names.tag.as_deref(), &names.zones)?;
-        let expect = |found: Option<&ZoneReport>| expected(tag.unwrap_or_default(), found);
-        let expect: Option<&ExpectZone<'_>> = if tag.is_some() { Some(&expect) } else { None };
-        let done = changed(&names.zones, |apexes| self.components.manager.check_remove(apexes, expect))?;
+        let done = meant((names.tag.as_deref(), &names.zones), |zones, expect| {
+            changed(zones, |apexes| self.components.manager.check_remove(apexes, expect))
+        })?;
         Ok(api::ZonesChanged { is_dry_run: true, ..done })
     }
 
@@ -296,11 +292,15 @@ impl Operator {
     }
 }
 
-/// Returns the ETag of a single zone.
-fn tag_of_one<'t>(tag: Option<&'t str>, zones: &[String]) -> Result<Option<&'t str>, OperatorError> {
-    match tag.is_some() && zones.len() != 1 {
-        true => Err(OperatorError::Argument("a tag is of a single zone".to_owned())),
-        false => Ok(tag),
+/// Changes zones, of which a single one may have to have an ETag.
+fn meant(
+    (tag, zones): (Option<&str>, &[String]),
+    change: impl FnOnce(&[String], Option<&ExpectZone<'_>>) -> Result<api::ZonesChanged, OperatorError>,
+) -> Result<api::ZonesChanged, OperatorError> {
+    let Some(tag) = tag else { return change(zones, None) };
+    match zones.len() {
+        1 => change(zones, Some(&|found: Option<&ZoneReport>| expected(tag, found))),
+        _ => Err(OperatorError::Argument("a tag is of a single zone".to_owned())),
     }
 }
 
