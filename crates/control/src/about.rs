@@ -1,5 +1,5 @@
-//! What rows of the audit log are about, as their kinds have it: a name that stands somewhere in a row
-//! is not what the row is about.
+//! What rows of the audit log are about, as their kinds have it: a name that stands somewhere in a
+//! row is not what the row is about.
 
 use crate::api::AuditFields;
 

@@ -363,7 +363,7 @@ impl File {
         let mut number = 0_u64;
         while let Some(row) = rows.next()? {
             number += 1;
-            if number % ROWS_PER_LOOK == 0 && is_late() {
+            if number.is_multiple_of(ROWS_PER_LOOK) && is_late() {
                 return row.get(3).map(Some);
             }
             let client = Client::read(row.get_ref(0)?.as_blob()?).to_string();
