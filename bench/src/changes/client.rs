@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// How long a reply may take.
@@ -86,8 +86,14 @@ impl Client {
         Ok((status, length))
     }
 
-    /// Reads a stream of events until `end`; an error if none came.
-    pub(super) fn follow(mut self, path: &str, end: &AtomicBool) -> Result<(), String> {
+    /// Reads a stream of events until `end`, and adds one to `following` at the first; an error if
+    /// none came.
+    pub(super) fn follow(
+        mut self,
+        path: &str,
+        following: &AtomicUsize,
+        end: &AtomicBool,
+    ) -> Result<(), String> {
         let wrong = |error: io::Error| format!("GET {path}: {error}");
         self.send("GET", path, "").map_err(wrong)?;
         let (status, _) = self.head().map_err(wrong)?;
@@ -95,16 +101,20 @@ impl Client {
             return Err(format!("GET {path}: {status}"));
         }
         self.stream.get_ref().set_read_timeout(Some(GLANCE)).map_err(wrong)?;
-        let (mut heard, mut buffer) = (0, vec![0; 1 << 16]);
+        let (mut has_event, mut buffer) = (false, vec![0; 1 << 16]);
         while !end.load(Ordering::Relaxed) {
             match self.stream.read(&mut buffer) {
                 Ok(0) => return Err(format!("GET {path}: the stream ended")),
-                Ok(octets) => heard += octets,
+                Ok(_) if !has_event => {
+                    has_event = true;
+                    following.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(wrong(error)),
             }
         }
-        if heard == 0 { Err(format!("GET {path}: no event came")) } else { Ok(()) }
+        if has_event { Ok(()) } else { Err(format!("GET {path}: no event came")) }
     }
 }
 

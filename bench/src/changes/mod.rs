@@ -10,7 +10,7 @@ mod subject;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,8 +32,10 @@ const SETS: usize = 10_000;
 const SETS_AT_ONCE: usize = 1_000;
 /// Operators who follow the queries.
 const TAILS: usize = 16;
+/// How long the first events may take.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// How long memory may take to come to rest.
-const REST: Duration = Duration::from_secs(20);
+const REST: Duration = Duration::from_secs(40);
 
 /// What to measure, and how.
 #[derive(Clone, Debug)]
@@ -218,9 +220,12 @@ fn company(order: &Order) -> Result<Vec<Row>, String> {
     let mut measured = [Measured::default(), Measured::default()];
     for _ in 0..order.runs {
         for (with_company, measured) in [true, false].into_iter().zip(&mut measured) {
-            let end = AtomicBool::new(false);
+            let (following, end) = (AtomicUsize::new(0), AtomicBool::new(false));
             thread::scope(|scope| {
-                let company = with_company.then(|| keep_company(scope, &subject, &end));
+                let company = with_company.then(|| keep_company(scope, &subject, (&following, &end)));
+                if with_company {
+                    running.ask_until(PATIENCE, || following.load(Ordering::Relaxed) == TAILS);
+                }
                 let before = running.workers_cpu();
                 let tally = load::run(&half, &packets);
                 let cpu = running.workers_cpu().saturating_sub(before);
@@ -269,17 +274,18 @@ impl Measured {
 
 type Companion<'scope> = thread::ScopedJoinHandle<'scope, Result<(), String>>;
 
-/// Has operators follow, search and try to log in until `end`.
+/// Has operators follow, search and try to log in until `end`; `following` is how many of them have
+/// had an event.
 fn keep_company<'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     subject: &'scope Subject,
-    end: &'scope AtomicBool,
+    (following, end): (&'scope AtomicUsize, &'scope AtomicBool),
 ) -> Vec<Companion<'scope>> {
     let mut all: Vec<Companion<'scope>> = Vec::new();
     for _ in 0..TAILS {
-        all.push(
-            scope.spawn(move || Client::connect(&subject.socket())?.follow("/api/v1/queries/live", end)),
-        );
+        all.push(scope.spawn(move || {
+            Client::connect(&subject.socket())?.follow("/api/v1/queries/live", following, end)
+        }));
     }
     all.push(scope.spawn(move || {
         let mut client = Client::connect(&subject.socket())?;

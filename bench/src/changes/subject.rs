@@ -20,7 +20,16 @@ use crate::session::free_port;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// From one look at the memory to the next, and how many that are alike make a rest.
 const GLANCE: Duration = Duration::from_millis(500);
-const ALIKE: usize = 4;
+const ALIKE: usize = 40;
+/// From one question to the next.
+const BETWEEN_QUESTIONS: Duration = Duration::from_millis(10);
+/// The address of the first name that it knows.
+const FIRST_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+
+/// Returns the question for the first name that it knows.
+fn first_host() -> Ask {
+    Ask::new("h0.hosts.test", Rtype::A)
+}
 
 /// A configuration in a folder.
 pub(super) struct Subject {
@@ -107,12 +116,8 @@ impl Subject {
         command.args(["run", "--config"]).arg(&file).arg("--socket").arg(self.socket());
         let started = Instant::now();
         let mut server = Server::start(command, &[self.core], &self.folder.join("log"))?;
-        let question = Probe {
-            ask: Ask::new("h0.hosts.test", Rtype::A),
-            addresses: vec![IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))],
-            ttl_max: 3600,
-            hashes_min: 0,
-        };
+        let question =
+            Probe { ask: first_host(), addresses: vec![FIRST_ADDRESS], ttl_max: 3600, hashes_min: 0 };
         let ready_after =
             probe::until_ready(self.address, Kind::Dns, &question, &mut server, started, PATIENCE)?;
         wait_for(&self.socket())?;
@@ -136,6 +141,15 @@ impl Running {
             Ok(())
         } else {
             Err(format!("{name} is not {address}, although the change is done"))
+        }
+    }
+
+    /// Asks it a question again and again until `is_done`, or `patience` is over.
+    pub(super) fn ask_until(&self, patience: Duration, is_done: impl Fn() -> bool) {
+        let began = Instant::now();
+        while !is_done() && began.elapsed() < patience {
+            probe::has_address(self.address, &first_host(), FIRST_ADDRESS);
+            thread::park_timeout(BETWEEN_QUESTIONS);
         }
     }
 

@@ -1,5 +1,6 @@
 //! A configuration comes into use: at a reload, when a file has changed.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -252,10 +253,19 @@ pub(super) fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 /// Logs what the checker found.
 pub(super) fn report(found: &[Diagnostic]) {
-    for diagnostic in found {
-        match diagnostic.severity {
-            Severity::Error => error!("{}", diagnostic.line()),
-            Severity::Warning => warn!("{}", diagnostic.line()),
-        }
+    found.iter().for_each(report_one);
+}
+
+/// Logs what the checker found and had not found before: thousands of changes may each have a
+/// warning, and the next change is no reason to log them all again.
+pub(super) fn report_new(found: &[Diagnostic], before: &[Diagnostic]) {
+    let before: HashSet<String> = before.iter().map(Diagnostic::line).collect();
+    found.iter().filter(|diagnostic| !before.contains(&diagnostic.line())).for_each(report_one);
+}
+
+fn report_one(diagnostic: &Diagnostic) {
+    match diagnostic.severity {
+        Severity::Error => error!("{}", diagnostic.line()),
+        Severity::Warning => warn!("{}", diagnostic.line()),
     }
 }

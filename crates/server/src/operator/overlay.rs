@@ -21,7 +21,7 @@ use settings::{ChangesAllowed, Loaded};
 use store::StoreError;
 use tracing::{error, info, warn};
 
-use super::configuration::{apart, report};
+use super::configuration::{apart, report, report_new};
 use super::events::told;
 use super::files::Watched;
 pub(super) use super::when::rfc3339;
@@ -140,10 +140,17 @@ impl Runner for Running<'_> {
         keep: &mut dyn FnMut() -> Result<(), StoreError>,
     ) -> Result<(), Refusal> {
         let kept = bring_into_use_kept(&self.operator.components, candidate, Some(self.current), keep);
-        *self.current = kept.map_err(|why| match why {
+        let revision = kept.map_err(|why| match why {
             NotCarriedOut::Found(found) => Refusal::Invalid(found),
             NotCarriedOut::NotKept(error) => Refusal::Store(error),
         })?;
+        let before = std::mem::replace(self.current, revision);
+        for (now, before) in [
+            (&self.current.loaded.warnings[..], &before.loaded.warnings[..]),
+            (&self.current.plans.warnings[..], &before.plans.warnings[..]),
+        ] {
+            report_new(now, before);
+        }
         let mut view = lock(&self.operator.view);
         let exempt_before = Arc::clone(&view.bans.exempt);
         view.show(self.current);
@@ -197,7 +204,6 @@ impl Operator {
             warn!(by, why = %refusal, "settings stay as they are");
             self.refused(refusal, begin)
         })?;
-        report(&done.outcome.warnings);
         if !is_dry_run {
             let needs_restart = done.outcome.needs_restart.join(", ");
             info!(revision = done.revision, by, needs_restart, "settings changed");

@@ -5,7 +5,7 @@ use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use testkit::program::program;
-use testkit::{Script, Server, Stub, eventually, forwarding};
+use testkit::{Script, Server, Stub, contains, eventually, forwarding};
 
 fn config(more: &str) -> (Stub, String) {
     let stub = Stub::start(Script::default());
@@ -35,6 +35,25 @@ fn addresses(server: &Server, name: &str) -> Vec<String> {
     all.sort_unstable();
     all.dedup();
     all
+}
+
+#[test]
+fn a_warning_is_logged_with_the_change_that_it_is_of_and_not_with_each_after_it() {
+    fn lines_of(server: &mut Server, set: &str) -> usize {
+        server.log().iter().filter(|line| line.contains(&format!("set \"{set}\""))).count()
+    }
+    let (_stub, yaml) = config("");
+    let mut server = Server::start(&yaml);
+    for set in ["first", "second"] {
+        let said = fine(&server, &["set", &format!("sets.{set}.names"), "a.example"]);
+        contains(&said, &format!("set \"{set}\" is ignored"));
+    }
+    fine(&server, &["set", "local.tv.home.arpa", "192.0.2.3"]);
+    let said = fine(&server, &["set", "sets.third.names", "a.example"]);
+    // Who changes something is shown all that there are.
+    contains(&said, "set \"first\" is ignored");
+    eventually("a warning of the third set", || lines_of(&mut server, "third") == 1);
+    assert_eq!(["first", "second"].map(|set| lines_of(&mut server, set)), [1, 1]);
 }
 
 #[test]
