@@ -7,7 +7,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use diagnostic::{FileId, Source, Sources};
+use diagnostic::{Diagnostic, FileId, Source, Sources};
 use environment::Environment;
 
 use crate::apart::Names;
@@ -56,6 +56,8 @@ pub enum OptionValue {
 #[derive(Debug)]
 pub struct Facts {
     found: Statements,
+    /// What could not be read of the files.
+    unreadable: Vec<Diagnostic>,
 }
 
 impl Facts {
@@ -70,10 +72,13 @@ impl Facts {
             problems: &mut problems,
             names: Names::Kept,
         };
-        Self { found: crate::statements(&path, context, changes).unwrap_or_default() }
+        // It was found when they were read before.
+        let unreadable = Vec::new();
+        Self { found: crate::statements(&path, context, changes).unwrap_or_default(), unreadable }
     }
 
-    /// Reads `path` from the machine. What is wrong with the file is left out.
+    /// Reads `path` from the machine. What is wrong with the file is left out; see
+    /// [`Facts::unreadable`].
     ///
     /// # Errors
     ///
@@ -97,7 +102,14 @@ impl Facts {
         let (mut sources, mut problems) = (Sources::new(&[]), Vec::new());
         let context = Context { sources: &mut sources, environment, problems: &mut problems, names };
         let (found, _) = crate::read::read(path, input, context, Statements::default());
-        Ok(Self { found })
+        Ok(Self { found, unreadable: diagnostic::diagnostics(problems, &sources) })
+    }
+
+    /// Returns what could not be read of the files that [`Facts::open`] has read: unknown keywords,
+    /// quotation marks without their second, files to include that are not there. What values mean
+    /// was not looked at.
+    pub fn unreadable(&self) -> &[Diagnostic] {
+        &self.unreadable
     }
 
     /// Returns the directory that names of files are relative to.

@@ -2,6 +2,7 @@
 
 mod access;
 mod authority;
+mod built_in;
 mod bulk;
 mod cache;
 mod checks;

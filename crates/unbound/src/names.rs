@@ -58,6 +58,11 @@ fn parent(name: &str) -> Option<&str> {
     }
 }
 
+/// Returns whether a name is a zone's own, or below it.
+pub(crate) fn is_below(name: &str, zone: &str) -> bool {
+    zone == "." || name == zone || name.strip_suffix(zone).is_some_and(|rest| rest.ends_with('.'))
+}
+
 pub(crate) fn labels(name: &str) -> usize {
     if name == "." { 0 } else { name.split('.').count() }
 }

@@ -187,15 +187,22 @@ fn lists_come_into_use_at_once_and_end_at_their_first_mistake() {
     let (code, said) =
         running.theirs("local_datas", "a.example A 192.0.2.3\nb.example A x\nc.example A 192.0.2.4\n");
     assert!(
-        said.starts_with("error parsing local-data at line 2 ") && said.ends_with("added 1 datas\n"),
+        said.starts_with("error parsing local-data at line 2 ") && said.ends_with("\nadded 2 datas\n"),
         "{said}"
     );
     assert_eq!(code, 1);
     assert_eq!(running.ask("a.example"), (0, [192, 0, 2, 3]));
+    assert_eq!(running.ask("c.example"), (0, [192, 0, 2, 4]), "what stands behind a mistake counts");
+    let zones = "x.example always_nxdomain\ny.example nonsense\nz.example always_nxdomain\n";
     assert_eq!(
-        running.theirs("local_zones", "x.example always_nxdomain\ny.example nonsense\n"),
-        (1, "error not a zone type. nonsense\nerror for input line: y.example\nadded 1 zones\n".to_owned())
+        running.theirs("local_zones", zones),
+        (1, "error not a zone type. nonsense\nerror for input line: y.example\nadded 2 zones\n".to_owned())
     );
+    assert_eq!(running.ask("a.z.example").0, NXDOMAIN);
+    let wrong = "wrong\n".repeat(1_010) + "d.example A 192.0.2.5\n";
+    let (_, said) = running.theirs("local_datas", &wrong);
+    assert!(said.ends_with("\nerror in 10 more lines\nadded 1 datas\n"), "{}", said.len());
+    assert_eq!(said.lines().count(), 1_002);
     assert_eq!(running.ask("a.x.example").0, NXDOMAIN);
     assert_eq!(running.theirs("local_zones_remove", "x.example\n"), (0, "removed 1 zones\n".to_owned()));
     assert_eq!(running.theirs("view_local_datas v", "a.v.example A 192.0.2.1\n").1, "added 1 datas\n");
@@ -672,6 +679,15 @@ fn configurations_are_checked_as_debian_s_program_does() {
         assert_eq!((ours.0, &ours.1), (theirs.0, &theirs.1), "{arguments:?}: {}", ours.2);
     }
     assert_eq!(check(&["-q", &good]).0, (0, String::new(), String::new()));
+    // Where files are to be, and none of them is there yet.
+    let new = "server:\n directory: \"/nonexistent\"\n username: nobody-of-ours\n pidfile: p.pid\n \
+               auto-trust-anchor-file: root.key\nremote-control:\n control-enable: yes\n";
+    let new = place.write("new.conf", new).display().to_string();
+    for option in ["auto-trust-anchor-file", "pidfile", "directory", "control-enable"] {
+        let (ours, theirs) = check(&["-o", option, &new]);
+        assert_eq!((ours.0, &ours.1), (theirs.0, &theirs.1), "{option}: {}", ours.2);
+    }
+    assert_eq!(check(&[&new]).0.0, 1);
     let (ours, theirs) = check(&["-o", "nosuch", &good]);
     assert_eq!((ours.0, theirs.0), (1, 1));
     assert!(ours.2.contains("fatal error: cannot print option 'nosuch'"), "{}", ours.2);

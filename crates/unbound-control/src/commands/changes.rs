@@ -84,8 +84,12 @@ pub(super) fn local_data_remove(call: &mut Call<'_>) -> Outcome {
     made(call, |changes| changes.remove_local_data(None, &owner.to_string()))
 }
 
-/// Takes a list; what can be read of it before the first mistake counts. The lines are kept as
-/// text, so that they take no more memory than is counted for them, and are read again by `make`.
+/// Lines of a list whose mistakes are told one by one.
+const MISTAKES_MAX: usize = 1_000;
+
+/// Takes a list; what can be read of it counts, and each other line is an error. The lines are kept
+/// as text, so that they take no more memory than is counted for them, and are read again by
+/// `make`.
 ///
 /// The audit log has a row of the list before it is brought into use.
 fn bulk(
@@ -94,13 +98,13 @@ fn bulk(
     mut make: impl FnMut(&mut Changes, &str) -> Result<(), ChangeError>,
 ) -> Result<usize, Failure> {
     let (mut items, mut count) = (Texts::default(), 0);
-    let mut mistake = None;
+    let (mut mistakes, mut more) = (Vec::new(), 0);
     for number in 1.. {
         let line = call.input.next()?;
         if line == END {
             break;
         }
-        if mistake.is_some() || line.trim().is_empty() {
+        if line.trim().is_empty() {
             continue;
         }
         match check(number, line.trim()) {
@@ -108,14 +112,17 @@ fn bulk(
                 items.push(line.trim());
                 count += 1;
             }
-            Err((failure, names_line)) => mistake = Some((failure, names_line.then_some(line))),
+            Err((failure @ (Failure::NoRoom(_) | Failure::Gone), _)) => return Err(failure),
+            Err(_) if mistakes.len() == MISTAKES_MAX => more += 1,
+            Err((failure, names_line)) => mistakes.push((failure, names_line.then_some(line))),
         }
     }
     if count > 0 {
         call.audit("accepted");
         change(call, |changes| items.lines().try_for_each(|line| make(changes, line)), why)?;
     }
-    if let Some((failure, line)) = mistake {
+    // Told at the end: who sends a long list reads nothing meanwhile.
+    for (failure, line) in mistakes {
         match failure {
             Failure::Error(why) => call.line(format_args!("error {why}"))?,
             Failure::Said(text) => call.line(text)?,
@@ -125,6 +132,9 @@ fn bulk(
             let first = line.split_whitespace().next().unwrap_or("");
             call.line(format_args!("error for input line: {first}"))?;
         }
+    }
+    if more > 0 {
+        call.line(format_args!("error in {more} more lines"))?;
     }
     Ok(count)
 }

@@ -42,7 +42,11 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let mistakes = mistakes(Path::new(path), &facts);
+    let mistakes = match arguments.has('o') {
+        // Who installs asks where files are to be before there are any.
+        true => errors(facts.unreadable()),
+        false => mistakes(Path::new(path), &facts),
+    };
     if !mistakes.is_empty() {
         for mistake in &mistakes {
             complain(mistake);
@@ -73,21 +77,25 @@ fn usage() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Returns everything that keeps a server from starting with the file.
-fn mistakes(path: &Path, facts: &Facts) -> Vec<String> {
+/// Returns the lines of those that are no warnings.
+fn errors(found: &[Diagnostic]) -> Vec<String> {
     let line = |found: &Diagnostic| {
         let Diagnostic { file, line, message, expected, .. } = found;
         let expected =
             expected.as_ref().map_or_else(String::new, |expected| format!(": expected {expected}"));
         format!("{}:{line}: error: {message}{expected}", file.display())
     };
+    found.iter().filter(|found| found.severity == Severity::Error).map(line).collect()
+}
+
+/// Returns everything that keeps a server from starting with the file.
+fn mistakes(path: &Path, facts: &Facts) -> Vec<String> {
     let compiled = settings::check_unbound(path)
         .and_then(|mut loaded| devices::interfaces::look_up(&mut loaded).map(|()| loaded))
         .and_then(|loaded| devices::interfaces::check_channel(&loaded).map(|()| loaded))
         .and_then(|loaded| server::compile(&loaded, &[], None, &System).map(drop));
     let found = compiled.err().unwrap_or_default();
-    let errors = found.iter().filter(|found| found.severity == Severity::Error);
-    let mut mistakes: Vec<String> = errors.map(line).collect();
+    let mut mistakes = errors(&found);
     let others = missing_keys(facts).into_iter().chain(refused(facts));
     mistakes.extend(others.map(|why| format!("{}: error: {why}", path.display())));
     mistakes

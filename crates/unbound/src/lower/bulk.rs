@@ -1,5 +1,5 @@
 //! Which local zones nobody asks for one by one: those of a block list of one type, but for the few
-//! above whatever else the files name.
+//! above whatever else the files name, or above zones that are built in.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use diagnostic::{FileId, Source};
 
+use super::built_in::can_be_above;
 use super::zone_table::{Bulk, MANY};
 use crate::kind::{Kind, is_alike_in_bulk, kind_of};
 use crate::names::{above, lower_case};
@@ -79,6 +80,11 @@ impl InBulk {
         self.asked.contains(&self.hasher.hash_one(name))
     }
 
+    /// Returns whether a zone of this name is looked at by itself.
+    fn is_left(&self, name: &str) -> bool {
+        can_be_above(name) || !self.asked.is_empty() && self.is_asked(name)
+    }
+
     /// Returns the lines if they are zones of the type in question.
     fn run(&self, lines: &ZoneLines, sources: &[Arc<Source>]) -> Option<ZoneRun> {
         run_of(lines).filter(|run| kind_of(run.kind(sources)) == Some(self.kind))
@@ -91,17 +97,13 @@ impl InBulk {
         sources: &'s [Arc<Source>],
     ) -> Vec<ZoneStatement<'s>> {
         let Some(run) = self.run(lines, sources) else { return lines.statements(sources).collect() };
-        if self.asked.is_empty() {
-            self.runs.push(run);
-            return Vec::new();
-        }
-        let left = run.without(sources, |name| self.is_asked(name));
+        let left = run.without(sources, |name| self.is_left(name));
         let is_whole = left.iter().map(|run| run.count).sum::<u32>() == run.count;
         self.runs.extend(left);
         if is_whole {
             return Vec::new();
         }
-        run.statements(sources).filter(|zone| self.is_asked(zone.name)).collect()
+        run.statements(sources).filter(|zone| self.is_left(zone.name)).collect()
     }
 
     /// Returns the zones that were taken. Where all lines of a form were, their names are shared.

@@ -9,6 +9,7 @@ use wire::Prefix;
 use yaml::Node;
 
 use super::access::prefix;
+use super::built_in::BuiltIn;
 use super::bulk::{self, InBulk};
 use super::clients::{self, Clients};
 use super::zone_table::{Bulk, Special, Zone, Zones};
@@ -16,7 +17,7 @@ use super::{Lowering, RESOLVE};
 use crate::keywords::Section;
 use crate::kind::{KINDS, Kind, kind_of};
 use crate::names::bare;
-use crate::names::{above, is_plain, lan_zones, lower_case};
+use crate::names::{above, is_below, is_plain, lan_zones, lower_case};
 use crate::read::{Block, Statement, Word, ZoneStatement};
 use crate::tree;
 
@@ -52,6 +53,8 @@ struct Source<'a> {
     tagged: Vec<String>,
     /// Whether names that never leave a server are answered, too.
     has_defaults: bool,
+    /// The zones of these names, where one of `zones` lies above some.
+    built_in: BuiltIn,
 }
 
 impl Source<'_> {
@@ -67,7 +70,7 @@ impl Source<'_> {
             zones.binary_search_by_key(&std::ptr::from_ref(zone), |&zone| std::ptr::from_ref(zone)).is_ok()
         };
         let owners = self.data().map(|(owner, _)| owner);
-        owners.filter(|owner| self.zones.closest(owner).is_some_and(is_one)).collect()
+        owners.filter(|owner| self.zone_of(owner).is_some_and(is_one)).collect()
     }
 
     /// Walks names with data, and the types of that.
@@ -76,9 +79,14 @@ impl Source<'_> {
         records.chain(self.reverse_owners.iter().map(|owner| (owner.as_str(), "PTR")))
     }
 
-    /// Returns the closest zone at or above a name.
+    /// Returns the closest zone at or above a name; none if one that is built in is closer.
+    fn zone_of(&self, name: &str) -> Option<&Zone<'_>> {
+        self.zones.closest(name).filter(|zone| self.built_in.closer(name, &zone.name).is_none())
+    }
+
+    /// Returns the name of that zone.
     fn closest(&self, name: &str) -> Option<&str> {
-        self.zones.closest(name).map(|zone| &*zone.name)
+        self.zone_of(name).map(|zone| &*zone.name)
     }
 
     /// Returns the names with data that are in no zone.
@@ -158,7 +166,7 @@ struct GroupKey {
 }
 
 /// Returns zones alike together: those that lie below others first.
-fn groups<'z, 'a>(zones: &'z Zones<'a>) -> BTreeMap<GroupKey, Group<'z, 'a>> {
+fn groups<'z, 'a>(zones: &'z Zones<'a>, built_in: &BuiltIn) -> BTreeMap<GroupKey, Group<'z, 'a>> {
     let bulk = zones.bulk.as_ref();
     let heights = zones.heights();
     let mut groups: BTreeMap<GroupKey, Group<'z, 'a>> = BTreeMap::new();
@@ -171,10 +179,14 @@ fn groups<'z, 'a>(zones: &'z Zones<'a>) -> BTreeMap<GroupKey, Group<'z, 'a>> {
         let is_alone = zone.special.is_some();
         let mut height = heights.get(number).copied().unwrap_or(0);
         // No zone in bulk lies above one of the list, but it may lie below.
-        let is_like_bulk = |bulk: &Bulk| bulk.kind == zone.kind && !is_alone && height == 0;
+        let is_above_built_in = built_in.has_below(&zone.name);
+        let is_like_bulk =
+            |bulk: &Bulk| bulk.kind == zone.kind && !is_alone && height == 0 && !is_above_built_in;
         if zones.differ() && bulk.is_some_and(|bulk| !is_like_bulk(bulk)) {
             height = height.saturating_add(1);
         }
+        // Behind all that lies below one that is built in, also in a list that is in no order.
+        height = height.saturating_add(is_above_built_in.into());
         let number = if is_alone { number } else { 0 };
         let key = GroupKey { height, kind: zone.kind, is_alone, number };
         groups.entry(key).or_insert_with(|| new(key)).zones.push(zone);
@@ -201,6 +213,8 @@ impl<'a> Lowering<'a> {
         let mut zones = server.map_or_else(Zones::default, |block| self.declared_zones(block));
         self.tag(&mut zones);
         self.note_actions(&mut zones);
+        let has_lan = !self.flag("unblock-lan-zones").0;
+        let built_in = BuiltIn::beside(&zones, has_lan);
         let records = self.local_data(self.all("local-data"));
         let reverse: Vec<&Statement> = self.all("local-data-ptr").collect();
         let reverse_owners = owners_of_pointers(&reverse);
@@ -213,6 +227,7 @@ impl<'a> Lowering<'a> {
             reverse_owners,
             tagged,
             has_defaults: true,
+            built_in,
         };
         self.local_policy(&source, &clients);
         let mut own_alone: Vec<&str> = Vec::new();
@@ -234,7 +249,9 @@ impl<'a> Lowering<'a> {
             let reverse_owners = owners_of_pointers(&reverse);
             // Tags are for the zones of "server:" alone.
             let tagged = Vec::new();
-            let source = Source { suffix, zones, records, reverse, reverse_owners, tagged, has_defaults };
+            let built_in = if has_defaults { BuiltIn::beside(&zones, has_lan) } else { BuiltIn::default() };
+            let source =
+                Source { suffix, zones, records, reverse, reverse_owners, tagged, has_defaults, built_in };
             self.local_policy(&source, &clients);
             let is_of = |it: &Clients<'_>| it.view.is_some_and(|view| view.text == name.text);
             if let Some(condition) = clients::condition(&clients, is_of) {
@@ -260,7 +277,7 @@ impl<'a> Lowering<'a> {
         // Data belongs to the closest zone. That of one which is redirected is in sets of its own;
         // where it is another one for some clients, these may need it as it is.
         let is_redirected = |owner: &str| {
-            zones.closest(owner).is_some_and(|zone| zone.kind == Kind::Redirect && !zone.is_other_for_some())
+            source.zone_of(owner).is_some_and(|zone| zone.kind == Kind::Redirect && !zone.is_other_for_some())
         };
         for record in records.iter().filter(|record| !is_redirected(&record.owner)) {
             self.tree.push(&["records", &set, "text"], tree::as_written(record.word));
@@ -274,7 +291,8 @@ impl<'a> Lowering<'a> {
         self.leave_out_soa(&set);
         let mut making = Making { source, records: set, has_data, rules: Vec::new(), own_sets: 0 };
         // Zones alike stand together, so that a hundred thousand of them are one look-up.
-        for (key, group) in groups(zones) {
+        for (key, group) in groups(zones, &source.built_in) {
+            built_in_first(&mut making, &group);
             if key.is_alone {
                 group.zones.iter().for_each(|zone| self.special_zone(&mut making, zone, clients));
             } else {
@@ -685,7 +703,22 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// Answers the types that names have; all others are found as usual.
+/// Answers names of zones that are built in, and data in these, before the zones above them.
+fn built_in_first(making: &mut Making<'_, '_>, group: &Group<'_, '_>) {
+    let source = making.source;
+    let Some(condition) = source.built_in.condition(&group.zones) else { return };
+    let Some(at) = group.at() else { return };
+    let is_in = |owner: &str| {
+        group.zones.iter().any(|zone| source.built_in.closer(owner, &zone.name).is_some())
+            && source.closest(owner).is_none()
+    };
+    let owned: BTreeSet<&str> = source.data().map(|(owner, _)| owner).filter(|owner| is_in(owner)).collect();
+    if let Some(owners) = one_of(owned.into_iter()).filter(|_| making.has_data) {
+        making.rules.push(rule(owners, &[&format!("records({})", making.records)], at));
+    }
+    making.rules.push(rule(condition, &["local"], at));
+}
+
 /// Makes the rule of a zone whose names have no addresses of one family.
 fn blocked(kind: Kind, condition: &str, at: Span) -> Option<Node> {
     let rtype = kind.blocked_type()?;
@@ -742,11 +775,6 @@ impl<'a> Record<'a> {
         let (owner, ttl, rtype, data) = record_parts(&word.text)?;
         Some(Self { owner, ttl, rtype, data, word })
     }
-}
-
-/// Returns whether a name is a zone's own, or below it.
-fn is_below(name: &str, zone: &str) -> bool {
-    zone == "." || name == zone || name.strip_suffix(zone).is_some_and(|rest| rest.ends_with('.'))
 }
 
 /// Returns a rule.
