@@ -11,7 +11,7 @@ use engine::SnapshotCell;
 use engine::peers::{Places, Scope};
 use environment::System;
 use plan::zones::{CatalogRole, FileChange};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tracing::info;
 use wire::{HashKey, Name, NameBuf, Rcode, Rtype};
 use zone::rows::Rows;
@@ -115,6 +115,7 @@ impl ZoneManager {
             notify_queues: notify::NotifyQueues::default(),
             refused: refused::Refused::new("an update is refused: it cannot be kept"),
             not_forwarded: refused::Refused::new("an update is not passed on"),
+            clock_moved: Notify::new(),
             forwarded: forwarded::Forwarded::default(),
             warned_of_signatures: Mutex::default(),
         });

@@ -48,7 +48,15 @@ pub(crate) async fn follow(shared: Arc<Shared>, managed: Arc<ManagedZone>) {
     let mut look_at = Instant::now() + wait;
     loop {
         let until = managed.copy_due().map_or(look_at, |due| look_at.min(due.into()));
-        let poked = tokio::time::timeout_at(until, managed.refresh_now.notified()).await.is_ok();
+        let poked = tokio::select! {
+            () = managed.refresh_now.notified() => true,
+            () = tokio::time::sleep_until(until) => false,
+            () = shared.clock_moved.notified() => {
+                let left_s = lock(&managed.current).next_look.saturating_sub(unix_seconds());
+                look_at = look_at.min(Instant::now() + Duration::from_secs(left_s));
+                false
+            }
+        };
         if managed.is_gone.load(Ordering::Relaxed) || !managed.is_secondary() {
             return;
         }

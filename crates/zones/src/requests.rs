@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use engine::peers::{self, Done, Forward, Rights, Update};
 use tokio::sync::mpsc;
-use tokio::time::{Interval, MissedTickBehavior};
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tracing::debug;
 use wire::{Message, Name, NameBuf, Rcode};
 use zone::Difference;
@@ -73,6 +73,31 @@ impl peers::ManagedZones for Requests {
     }
 }
 
+/// How often the two clocks are compared.
+const CLOCKS_EVERY: Duration = Duration::from_secs(1);
+/// By how much the wall clock may get ahead between two looks.
+const AHEAD_MAX: Duration = Duration::from_secs(2);
+
+/// What both clocks said when they were looked at last.
+struct Clocks {
+    wall_s: u64,
+    timers: Instant,
+}
+
+impl Clocks {
+    fn look() -> Self {
+        Self { wall_s: unix_seconds(), timers: Instant::now() }
+    }
+
+    /// Looks again; returns whether the wall clock has got ahead meanwhile. Timers stand still
+    /// while a machine is suspended, and when a zone is due and expires is said by the wall clock.
+    fn are_apart(&mut self) -> bool {
+        let before = std::mem::replace(self, Self::look());
+        let by_wall = Duration::from_secs(self.wall_s.saturating_sub(before.wall_s));
+        by_wall > self.timers.duration_since(before.timers) + AHEAD_MAX
+    }
+}
+
 /// Returns ticks at this pace; those that were missed while the machine slept or its clocks jumped
 /// are left out.
 #[expect(clippy::disallowed_methods, reason = "this is where missed ticks are left out")]
@@ -86,10 +111,17 @@ fn ticks(every: Duration) -> Interval {
 pub(crate) async fn work(shared: &Arc<Shared>, mut ordered: mpsc::UnboundedReceiver<Order>) {
     let mut looks = ticks(signature_expiry::LOOK_EVERY);
     let mut minutes = ticks(refused::REPORT_EVERY);
+    let (mut seconds, mut clocks) = (ticks(CLOCKS_EVERY), Clocks::look());
     loop {
         let order = tokio::select! {
             order = ordered.recv() => order,
             _ = looks.tick() => Some(Order::LookAtSignatures),
+            _ = seconds.tick() => {
+                if clocks.are_apart() {
+                    shared.clock_moved.notify_waiters();
+                }
+                continue;
+            }
             _ = minutes.tick() => {
                 shared.refused.report();
                 shared.not_forwarded.report();

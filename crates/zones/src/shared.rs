@@ -8,7 +8,7 @@ use engine::SnapshotCell;
 use engine::peers::{Forward, Places, Update};
 use plan::checks::Watched;
 use plan::signing::SigningPolicy;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use wire::{HashKey, Name};
 use zone::{Zone, Zones};
 
@@ -69,6 +69,8 @@ pub(crate) struct Shared {
     pub(crate) forwarded: forwarded::Forwarded,
     /// Updates that no primary answered.
     pub(crate) not_forwarded: refused::Refused,
+    /// The wall clock went on while the timers stood still, as when the machine was suspended.
+    pub(crate) clock_moved: Notify,
     /// Warnings of signatures that end.
     pub(crate) warned_of_signatures: Mutex<signature_expiry::Warned>,
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use testkit::{Ask, Server, eventually};
+use testkit::{Ask, Clock, Server, eventually};
 use wire::{Class, Flags, Message, Opcode, OptionCode, Rcode, Rtype, Section, Ttl, Writer};
 
 use super::*;
@@ -178,4 +178,20 @@ fn a_primary_that_does_not_know_edns_is_asked_again_without() {
             (Some(false), Some(false))
         );
     }
+}
+
+/// The timers of a machine that is suspended stand still: what is due is due by the wall clock.
+#[test]
+fn a_zone_is_refreshed_when_it_is_due_by_the_wall_clock() {
+    let (clock, between) = (Clock::default(), Between::start(ALL_S));
+    let zone = format!("{{name: example.org, primaries: [\"127.0.0.1:{}\"]}}", between.port);
+    let environment = clock.environment();
+    let environment = environment.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let directory = TempDir::new().expect("a temporary directory");
+    let server = Server::start_with(directory, &config(&zone, ""), &environment);
+    eventually("the first version", || server.dig(&["example.org", "A"]).contains("192.0.2.7"));
+    between.told.serial.store(8, Ordering::Relaxed);
+    // REFRESH is 7,200 seconds.
+    clock.set_wall(7_300);
+    eventually("the second version", || server.dig(&["example.org", "A"]).contains("192.0.2.8"));
 }
