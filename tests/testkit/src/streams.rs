@@ -167,6 +167,11 @@ impl Hoarder {
                         open.store(alive, Ordering::Relaxed);
                         tokio::time::sleep(LOOK_EVERY).await;
                     }
+                    for (endpoint, connection) in &all {
+                        connection.close(0_u32.into(), b"");
+                        // The server hears of it.
+                        endpoint.wait_idle().await;
+                    }
                 });
             })
         };

@@ -18,9 +18,16 @@ const LEFT_OCTETS_MAX: u64 = 24 << 20;
 const HTTP2: (usize, u32) = (200, 127);
 /// The same over QUIC, where each costs the test a handshake.
 const QUIC: (usize, usize) = (40, 100);
+/// Those of a client that leaves before it has its answers.
+const LEAVING: (usize, usize) = (10, 50);
 
 /// Starts a server with a zone that has a record set of 60 kB.
 fn start() -> Server {
+    start_with("")
+}
+
+/// The same with more settings.
+fn start_with(more: &str) -> Server {
     let directory = TempDir::new().expect("a temporary directory");
     certificate(directory.path(), &[NAME, "127.0.0.1"]);
     let mut zone = "$TTL 300\n@ SOA ns root 1 1h 1h 1w 1h\n@ NS ns\nns A 192.0.2.1\n".to_owned();
@@ -32,7 +39,7 @@ fn start() -> Server {
         "server: {{workers: 2, state-directory: \"@DIRECTORY@\"}}\n\
          listen: [\"@ADDRESS@\", {{at: \"127.0.0.1:0\", transport: https}}, {{at: \"127.0.0.1:0\", transport: http}}, \
          {{at: \"127.0.0.1:0\", transport: [quic, h3]}}]\n\
-         zones: [{{name: example.org, file: \"@DIRECTORY@/example.org.zone\"}}]\npolicy: {{main: [zones]}}\n{TLS}\n"
+         zones: [{{name: example.org, file: \"@DIRECTORY@/example.org.zone\"}}]\npolicy: {{main: [zones]}}\n{TLS}\n{more}"
     );
     Server::start_in(directory, &yaml)
 }
@@ -173,4 +180,22 @@ fn clients_of_dns_over_quic_that_take_nothing_cost_little_and_are_ended() {
 #[test]
 fn clients_of_http3_that_take_nothing_cost_little_and_are_ended() {
     quic_is_bounded("h3", LEFT_OCTETS_MAX);
+}
+
+/// A connection that ends before its answers were taken gives everything back that it had: places
+/// for connections, and memory.
+#[test]
+fn clients_of_dns_over_quic_that_leave_early_keep_nothing() {
+    let server = start_with(&format!("limits: {{tcp: {{connections: {}}}}}\n", 2 * LEAVING.0));
+    others_are_served(&server);
+    let before = resident(&server);
+    let trusted = server.directory().join("certificate.pem");
+    for _ in 0..5 {
+        let leaving = Hoarder::start(at(&server, "quic"), &trusted, "doq", LEAVING, &big());
+        eventually("all is asked", || leaving.asked() == LEAVING.0);
+        drop(leaving);
+        others_are_served(&server);
+        has_grown_little(&server, before);
+    }
+    eventually("the memory is given back", || resident(&server).saturating_sub(before) <= LEFT_OCTETS_MAX);
 }
