@@ -441,10 +441,6 @@ impl<'a> Lowering<'a> {
                     // Names with others below them exist, without data.
                     making.rules.push(rule(with_who(exist), &["respond(noerror, authoritative)"], at));
                 }
-                if kind == Kind::NoView {
-                    // For these names the clients of the view are as all others.
-                    making.rules.push(rule(condition.clone(), &[&format!("call({POLICY})")], at));
-                }
                 making.rules.extend(blocked(kind, &condition, at));
                 making.rules.push(rule(condition, &[kind.action()], at));
             }

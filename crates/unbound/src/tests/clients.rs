@@ -242,8 +242,16 @@ fn local_zones_of_the_types_noview_and_ipset() {
     check(
         text,
         "policy/local-zones-v",
-        "[{if: qname in suffix:y.x.example, do: [call(local-zones)]}, {if: qname in suffix:y.x.example, do: [return]}, \
+        "[{if: qname in suffix:y.x.example, do: [return]}, \
          {if: qname in suffix:x.example, do: [respond(nxdomain, authoritative)]}, local]",
+    );
+    // With view-first the zones of all come next, without it none does.
+    let first = format!("{text} view-first: yes");
+    check(
+        &first,
+        "policy/local-zones-v",
+        "[{if: qname in suffix:y.x.example, do: [return]}, \
+         {if: qname in suffix:x.example, do: [respond(nxdomain, authoritative)]}]",
     );
     says(
         "server: local-zone: set.example ipset",
