@@ -120,7 +120,8 @@ impl Engine {
                     return self.complete(to, &Answer::empty(Rcode::BADCOOKIE, None), reply);
                 }
                 // TC: who knows no cookies comes back over TCP, which proves its address, too.
-                let answer = Answer { is_too_large: true, ..Answer::empty(Rcode::REFUSED, None) };
+                let why = Some((EdeCode::OTHER, "a cookie is needed over UDP"));
+                let answer = Answer { is_too_large: true, ..Answer::empty(Rcode::REFUSED, why) };
                 self.complete(to, &answer, reply)
             }
             Admission::Admitted => Verdict::Drop,

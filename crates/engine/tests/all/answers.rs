@@ -753,6 +753,8 @@ fn who_has_to_show_a_cookie_is_not_answered_without_one_over_udp() {
     let refused = server.ask(&plain).answered();
     let flags = header(&refused).flags;
     assert_eq!((seen(&refused).rcode, flags.has(Flags::TC)), (Rcode::REFUSED, true));
+    let refused = server.ask(&Ask::new("localhost", Rtype::A).edns(1232)).answered();
+    assert_eq!(seen(&refused).ede, Some(wire::EdeCode::OTHER.0));
     let bad = server.ask(&with(b"clientck")).answered();
     let edns = Message::parse(&bad).expect("well formed").edns.expect("an OPT");
     let cookie = edns.option(OptionCode::COOKIE).expect("a cookie").to_vec();
@@ -761,7 +763,7 @@ fn who_has_to_show_a_cookie_is_not_answered_without_one_over_udp() {
     let mut stolen = client("192.0.2.2");
     std::mem::swap(&mut server.client, &mut stolen);
     assert_eq!(seen(&server.ask(&with(&cookie)).answered()).rcode, Rcode::BADCOOKIE, "of another client");
-    assert_eq!(server.counters.without_cookie.read(), 3);
+    assert_eq!(server.counters.without_cookie.read(), 4);
     let counters = &server.counters;
     let [valid, client_alone, invalid] =
         [&counters.cookies_valid, &counters.cookies_client, &counters.cookies_invalid];
@@ -771,6 +773,29 @@ fn who_has_to_show_a_cookie_is_not_answered_without_one_over_udp() {
     assert_eq!(seen(&server.ask(&plain).answered()).rcode, Rcode::NOERROR);
     server.client = client("192.0.2.129");
     assert_eq!(seen(&server.ask(&plain).answered()).rcode, Rcode::NOERROR);
+}
+
+/// CVE-2026-41292, CVE-2026-42944: options cost no more than the octets they have, and each is
+/// answered once at most.
+#[test]
+fn options_that_come_very_often_are_answered_once_at_most() {
+    let gate = gate_with(|gate| gate.cookies = Some(Secrets { active: [9; 16], staging: None }));
+    let mut server = Server::with(gate, |cache| usual(cache, CacheRules::default()));
+    server.client = Client { transport: Transport::Tcp, verified: true, ..client("192.0.2.1") };
+    let (nsid, padding, unknown) = (3, 12, 65_001);
+    let mut ask = Ask::new("localhost", Rtype::A).option(10, b"clientck");
+    for _ in 0..70 {
+        ask = ask.option(nsid, &[]).option(padding, &[]).option(unknown, &[]);
+    }
+    let reply = server.ask(&ask.option(10, b"otherone")).answered();
+    assert_eq!(seen(&reply).rcode, Rcode::NOERROR);
+    let edns = Message::parse(&reply).expect("well formed").edns.expect("an OPT");
+    let codes: Vec<u16> = edns.options().map(|option| option.code.0).collect();
+    for code in [nsid, padding, unknown, 10] {
+        let times = codes.iter().filter(|it| **it == code).count();
+        assert!(times <= usize::from(code != unknown), "{code}: {times} in {codes:?}");
+    }
+    assert_eq!(edns.option(OptionCode::COOKIE).and_then(|it| it.first_chunk()), Some(b"clientck"));
 }
 
 #[test]
