@@ -11,7 +11,6 @@ use super::questions::Asked;
 /// A difference that is accepted.
 pub(super) struct Accepted {
     /// Why.
-    #[expect(dead_code, reason = "for who reads the list")]
     pub(super) why: &'static str,
     /// Takes it out of both replies, theirs first; returns whether the rest does not count either.
     pub(super) mend: fn(&File, &Asked, &mut Seen, &mut Seen) -> bool,
@@ -23,12 +22,6 @@ const LOCALHOST: &str = "096c6f63616c686f737400";
 /// Returns whether a record is an SOA that somebody of ours made up.
 fn is_made(record: &str) -> bool {
     record.contains(" SOA ") && record.contains("066e6f626f647907696e76616c696400")
-}
-
-/// Returns the address of a record, whose data is hexadecimal.
-fn address_of(record: &str) -> Option<Ipv4Addr> {
-    let (_, data) = record.split_once(" A ")?;
-    u32::from_str_radix(data, 16).ok().map(Ipv4Addr::from)
 }
 
 /// Returns whether it is accepted that one of the servers says nothing.
@@ -45,12 +38,21 @@ pub(super) fn is_accepted_silence(
             is_of_local_zone(asked, ours)
                 || asked.is_chaos
                 || file.filters_addresses()
-                || file.is_of_detour(asked.qname())
+                || leads_to_a_detour(file, asked, ours)
+                // What a policy zone truncates has no addresses yet that are denied.
+                || file.denies_addresses() && ours.flags.has(Flags::TC)
         }
         // They drop no answer from memory.
         (Some(_), None) => file.drops_addresses() || asked.qtype == Rtype::DS,
         (Some(_), Some(_)) | (None, None) => false,
     }
+}
+
+/// Returns whether a server that refuses is asked first for a name or what it is an alias of.
+fn leads_to_a_detour(file: &File, asked: &Asked, seen: &Seen) -> bool {
+    let owners = seen.sections[0].iter().filter_map(|(record, _)| record.split(' ').next());
+    let mut names = owners.map(|owner| owner.trim_end_matches('.')).chain([asked.name.as_str()]);
+    names.any(|name| file.is_detour(name))
 }
 
 /// Returns whether somebody asks for the DS records of a name and gets the answer of a local zone,
@@ -59,7 +61,7 @@ pub(super) fn is_of_local_zone(asked: &Asked, seen: &Seen) -> bool {
     asked.qtype == Rtype::DS && seen.flags.has(Flags::AA)
 }
 
-pub(super) const ACCEPTED: [Accepted; 43] = [
+pub(super) const ACCEPTED: [Accepted; 51] = [
     Accepted {
         why: "RFC 8482 §4.2: ANY gets an HINFO record, where they say NOTIMP or go on",
         mend: |file, asked, _, _| file.denies_any && asked.qtype == Rtype::ANY,
@@ -91,17 +93,6 @@ pub(super) const ACCEPTED: [Accepted; 43] = [
         },
     },
     Accepted {
-        why: "rules of a policy zone on addresses hold for answers from memory, too",
-        // Before errors are taken out, as it looks at them.
-        mend: |file, _, theirs, ours| {
-            let is_named = |address: Ipv4Addr| file.has_rule_on_address(address);
-            let has_address = |(record, _): &(String, u32)| address_of(record).is_some_and(is_named);
-            let is_answered = theirs.sections[0].iter().any(has_address);
-            let is_by_rule = ours.errors == [EdeCode::BLOCKED.0] && ours.sections[0].is_empty();
-            is_answered && (ours.flags.has(Flags::TC) || is_by_rule)
-        },
-    },
-    Accepted {
         why: "replies have Extended DNS Errors where theirs have none",
         mend: |_, _, theirs, ours| {
             if theirs.errors.is_empty() {
@@ -121,20 +112,24 @@ pub(super) const ACCEPTED: [Accepted; 43] = [
         },
     },
     Accepted {
-        why: "RFC 7873 §5.2: a refusal has a cookie as well",
-        mend: |_, _, theirs, ours| {
-            if theirs.rcode == Rcode::REFUSED && ours.rcode == Rcode::REFUSED {
-                theirs.cookie = theirs.cookie.or(ours.cookie);
+        why: "RFC 8767 §4: an expired record has the TTL that is set for such, also if it had a smaller one",
+        mend: |file, _, theirs, ours| {
+            for ((_, theirs), (_, ours)) in theirs.sections[0].iter_mut().zip(&mut ours.sections[0]) {
+                if file.has_stale_ttl(*ours) && theirs < ours {
+                    *theirs = *ours;
+                }
             }
             false
         },
     },
     Accepted {
-        why: "RFC 1035 §4.1.1: RA says what the server can do, also to who may ask for local data alone",
-        mend: |file, asked, theirs, ours| {
-            let is_refused = theirs.rcode == Rcode::REFUSED && theirs.errors == [EdeCode::PROHIBITED.0];
-            if is_refused && file.has_right(asked.client, "refuse_non_local") && ours.flags.has(Flags::RA) {
-                theirs.flags = theirs.flags.with(Flags::RA);
+        why: "RFC 7873 §5.2: a refusal has a cookie as well; RFC 1035 §4.1.1: RA says what the server can do",
+        mend: |_, _, theirs, ours| {
+            if theirs.rcode == Rcode::REFUSED && ours.rcode == Rcode::REFUSED {
+                if ours.flags.has(Flags::RA) {
+                    theirs.flags = theirs.flags.with(Flags::RA);
+                }
+                theirs.cookie = theirs.cookie.or(ours.cookie);
             }
             false
         },
@@ -156,6 +151,17 @@ pub(super) const ACCEPTED: [Accepted; 43] = [
                 ours.flags = ours.flags.with(Flags::AA);
             }
             false
+        },
+    },
+    Accepted {
+        why: "rules of a policy zone on addresses hold for answers from memory, too",
+        mend: |file, _, theirs, ours| {
+            let is_ruled = |(record, _): &(String, u32)| {
+                let hex = record.split_once(" A ").and_then(|(_, hex)| u32::from_str_radix(hex, 16).ok());
+                hex.is_some_and(|bits| file.has_rule_on_address(Ipv4Addr::from_bits(bits)))
+            };
+            let is_by_rule = ours.errors == [EdeCode::BLOCKED.0] && ours.sections[0].is_empty();
+            theirs.sections[0].iter().any(is_ruled) && (ours.flags.has(Flags::TC) || is_by_rule)
         },
     },
     Accepted {
@@ -312,7 +318,8 @@ pub(super) const ACCEPTED: [Accepted; 43] = [
         mend: |_, asked, theirs, ours| {
             if asked.text.to_ascii_lowercase().contains("auth.example") {
                 for seen in [theirs, ours] {
-                    seen.sections[0].iter_mut().for_each(|(_, ttl)| *ttl = 0);
+                    let [answer, _, additional] = &mut seen.sections;
+                    answer.iter_mut().chain(additional).for_each(|(_, ttl)| *ttl = 0);
                 }
             }
             false
@@ -421,12 +428,62 @@ pub(super) const ACCEPTED: [Accepted; 43] = [
         },
     },
     Accepted {
+        why: "RFC 8914 §4.6: with CD nothing was validated, so that it is not indeterminate either",
+        mend: |_, _, theirs, ours| {
+            if theirs.flags.has(Flags::CD) && theirs.errors == [EdeCode::DNSSEC_INDETERMINATE.0] {
+                theirs.errors.clone_from(&ours.errors);
+            }
+            false
+        },
+    },
+    Accepted {
         why: "queries without RD get what is known, never a referral",
         mend: |file, asked, theirs, ours| {
             file.has_right(asked.client, "allow_snoop")
                 && !theirs.flags.has(Flags::RD)
                 && theirs.sections[0].is_empty()
                 && (ours.rcode == Rcode::REFUSED || theirs.rcode == ours.rcode)
+        },
+    },
+    Accepted {
+        why: "queries without RD get a referral where a server is asked first for the name",
+        mend: |file, asked, theirs, ours| {
+            file.has_right(asked.client, "allow_snoop")
+                && !theirs.flags.has(Flags::RD)
+                && file.is_detour(&asked.name)
+                && theirs.rcode == Rcode::SERVFAIL
+                && ours.sections[0].is_empty()
+        },
+    },
+    Accepted {
+        why: "rules on name servers do not look at those that are asked in place of a forwarder",
+        mend: |file, asked, theirs, ours| {
+            file.is_detour(&asked.name)
+                && file.has_rules_on_servers()
+                && theirs.flags.has(Flags::AA)
+                && !ours.flags.has(Flags::AA)
+        },
+    },
+    Accepted {
+        why: "what local data and policy zones say needs no recursion, and is given without RD",
+        mend: |_, _, theirs, ours| {
+            let is_alias = |(record, _): &(String, u32)| record.contains(" CNAME ");
+            !theirs.flags.has(Flags::RD)
+                && (theirs.rcode, &*theirs.errors) == (Rcode::REFUSED, &[EdeCode::NOT_AUTHORITATIVE.0][..])
+                && ours.flags.has(Flags::AA)
+                && !ours.sections[0].is_empty()
+                && ours.sections[0].iter().all(is_alias)
+        },
+    },
+    Accepted {
+        why: "cache-min-ttl is for what is kept, not for the aliases that lead to what a policy zone says",
+        mend: |file, _, theirs, ours| {
+            for ((record, theirs), (_, ours)) in theirs.sections[0].iter_mut().zip(&mut ours.sections[0]) {
+                if file.has_cache_min_ttl(*theirs) && record.contains(" CNAME ") && *ours < *theirs {
+                    *ours = *theirs;
+                }
+            }
+            false
         },
     },
     Accepted {
@@ -464,6 +521,33 @@ pub(super) const ACCEPTED: [Accepted; 43] = [
         mend: |_, _, _, ours| {
             ours.sections[1].retain(|(record, _)| !is_made(record));
             false
+        },
+    },
+    Accepted {
+        why: "local zones come before response policy zones, also where they redirect to an alias",
+        mend: |file, asked, theirs, ours| {
+            file.redirects_what_a_policy_names(&asked.name)
+                && !ours.sections[0].is_empty()
+                && (theirs.flags.has(Flags::AA) || theirs.flags.has(Flags::TC))
+        },
+    },
+    Accepted {
+        why: "a rule on a client holds for what the alias of an earlier policy zone leads to, too",
+        mend: |file, asked, theirs, ours| {
+            let is_alias = |(record, _): &(String, u32)| record.contains(" CNAME ");
+            file.denies_client(asked.client)
+                && file.has_policy_alias()
+                && theirs.sections[0].iter().any(is_alias)
+                && !ours.sections[0].is_empty()
+                && ours.sections[0].iter().all(is_alias)
+        },
+    },
+    Accepted {
+        why: "of two rules on addresses of a zone's servers the one with the smallest address counts",
+        mend: |file, _, theirs, ours| {
+            file.has_two_rules_on_server_addresses()
+                && theirs.flags.has(Flags::AA)
+                && ours.flags.has(Flags::AA)
         },
     },
 ];

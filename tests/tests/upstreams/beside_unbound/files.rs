@@ -56,7 +56,7 @@ pub(super) struct File {
     pub(super) denies_any: bool,
     /// Zones that another server has, for which the file has `@PRIMARY@`.
     pub(super) transferred: Vec<Transferred>,
-    /// Names that are asked of a server first that refuses, and names below these.
+    /// Names that are asked of a server first that refuses.
     detours: Vec<String>,
 }
 
@@ -90,20 +90,6 @@ struct Draft<'w> {
     files: Vec<(String, String)>,
     /// Zones that are asked of forwarders.
     forwarded: Vec<Zone>,
-}
-
-/// Reads the prefix of a rule on addresses of answers: its length, then the address in reverse.
-fn prefix_of_rule(line: &str) -> Option<(u32, Ipv4Addr)> {
-    let numbers: Vec<u8> =
-        line.split_once(".rpz-ip ")?.0.split('.').map(str::parse).collect::<Result<_, _>>().ok()?;
-    let &[prefix, d, c, b, a] = numbers.as_slice() else { return None };
-    Some((prefix.into(), Ipv4Addr::new(a, b, c, d)))
-}
-
-fn is_at_or_below(qname: &str, zone: &str) -> bool {
-    let qname = qname.trim_end_matches('.').to_ascii_lowercase();
-    let zone = zone.trim_end_matches('.').to_ascii_lowercase();
-    qname.strip_suffix(&*zone).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
 impl File {
@@ -158,6 +144,18 @@ impl File {
         draft.end(text, false)
     }
 
+    /// Returns whether this is the TTL of records that have expired.
+    pub(super) fn has_stale_ttl(&self, ttl: u32) -> bool {
+        let line = format!(" serve-expired-reply-ttl: {ttl}\n");
+        self.files.last().is_some_and(|(_, text)| text.contains(&line))
+    }
+
+    /// Returns whether this is the TTL that answers are kept for at least.
+    pub(super) fn has_cache_min_ttl(&self, ttl: u32) -> bool {
+        let line = format!(" cache-min-ttl: {ttl}\n");
+        self.files.last().is_some_and(|(_, text)| text.contains(&line))
+    }
+
     /// Returns for how many seconds after its end an answer may be given.
     pub(super) fn stale_seconds_max(&self) -> u64 {
         let line = |(_, text): &(String, String)| -> Option<u64> {
@@ -177,23 +175,60 @@ impl File {
         self.texts().any(|(_, text)| text.contains(".rpz-ns"))
     }
 
+    /// Returns whether a response policy zone has a rule on this address.
+    pub(super) fn has_rule_on_address(&self, address: Ipv4Addr) -> bool {
+        let is_within = |line: &str| -> Option<bool> {
+            let (trigger, _) = line.split_once(".rpz-ip ")?;
+            let mut numbers = trigger.split('.').map_while(|number| number.parse::<u32>().ok());
+            let bits = numbers.next()?;
+            let prefix = numbers.enumerate().map(|(at, octet)| octet << (8 * at)).sum::<u32>();
+            Some((prefix ^ address.to_bits()).checked_shr(32 - bits).unwrap_or(0) == 0)
+        };
+        self.texts().flat_map(|(_, text)| text.lines()).any(|line| is_within(line) == Some(true))
+    }
+
+    /// Returns whether a response policy zone has a rule on this name, in lower case, and a local
+    /// zone redirects it to an alias.
+    pub(super) fn redirects_what_a_policy_names(&self, name: &str) -> bool {
+        let conf = self.files.last().map_or("", |(_, text)| text.as_str());
+        let is_redirected = conf.lines().any(|line| {
+            let zone = line.strip_prefix(" local-zone: \"").and_then(|line| line.split_once(".\" "));
+            let Some((zone, kind)) = zone else { return false };
+            let alias =
+                |line: &str| line.starts_with(&format!(" local-data: '{zone}. ")) && line.contains("CNAME ");
+            kind.contains("redirect") && is_at_or_below(name, zone) && conf.lines().any(alias)
+        });
+        let is_of = |line: &str| {
+            let owner = line.split(' ').next().unwrap_or_default();
+            let below = owner.strip_prefix("*.").is_some_and(|zone| name.ends_with(&format!(".{zone}")));
+            owner == name || below
+        };
+        let mut policies = self.texts().filter(|(file, _)| file.starts_with("rpz"));
+        is_redirected && policies.any(|(_, text)| text.lines().any(is_of))
+    }
+
+    /// Returns whether a response policy zone has a rule on this client that denies.
+    pub(super) fn denies_client(&self, client: u8) -> bool {
+        let line = format!("32.{client}.0.0.127.rpz-client-ip 300 CNAME ");
+        let is_denial =
+            |text: &str| ["*.", "."].iter().any(|action| text.contains(&format!("{line}{action}\n")));
+        self.texts().any(|(_, text)| is_denial(text))
+    }
+
+    /// Returns whether two rules of response policy zones are about addresses of name servers.
+    pub(super) fn has_two_rules_on_server_addresses(&self) -> bool {
+        let lines = self.texts().flat_map(|(_, text)| text.lines());
+        lines.filter(|line| line.contains(".rpz-nsip ")).count() > 1
+    }
+
     /// Returns whether some names are asked of a server first that refuses.
     pub(super) fn has_detour(&self) -> bool {
         !self.detours.is_empty()
     }
 
-    /// Returns whether a name is asked of a server first that refuses.
-    pub(super) fn is_of_detour(&self, qname: &str) -> bool {
-        self.detours.iter().any(|zone| is_at_or_below(qname, zone))
-    }
-
-    /// Returns whether a response policy zone has a rule on an address of answers.
-    pub(super) fn has_rule_on_address(&self, address: Ipv4Addr) -> bool {
-        let mut rules = self.texts().flat_map(|(_, text)| text.lines()).filter_map(prefix_of_rule);
-        rules.any(|(prefix, of_rule)| {
-            let mask = u32::MAX.checked_shl(32 - prefix).unwrap_or(0);
-            u32::from(of_rule) & mask == u32::from(address) & mask
-        })
+    /// Returns whether a name, in lower case, is asked of a server first that refuses.
+    pub(super) fn is_detour(&self, name: &str) -> bool {
+        self.detours.iter().any(|host| is_at_or_below(name, host))
     }
 
     /// Returns whether a response policy zone is for clients with tags alone.
@@ -210,6 +245,12 @@ impl File {
     /// Returns whether addresses are taken out of answers.
     pub(super) fn filters_addresses(&self) -> bool {
         self.files.last().is_some_and(|(_, text)| text.contains("private-address"))
+    }
+
+    /// Returns whether answers with some addresses are denied by `response-ip`.
+    pub(super) fn denies_addresses(&self) -> bool {
+        let is_denial = |line: &str| line.starts_with(" response-ip: ") && line.ends_with("deny");
+        self.files.last().is_some_and(|(_, text)| text.lines().any(is_denial))
     }
 
     /// Returns whether a view leaves to other zones what it has no zones for.
@@ -241,6 +282,30 @@ impl File {
         let line = format!(" access-control: 127.0.0.{client}/32 {right}\n");
         self.files.last().is_some_and(|(_, text)| text.contains(&line))
     }
+}
+
+/// Takes data out that would be in a zone which is redirected, below its top: they refuse that.
+fn without_data_in_redirected(text: &str) -> String {
+    let zones: Vec<(&str, bool)> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix(" local-zone: \"")?.split_once(".\" "))
+        .map(|(zone, kind)| (zone, kind.contains("redirect")))
+        .collect();
+    let is_fine = |line: &&str| {
+        let data = line.strip_prefix(" local-data: '").and_then(|data| data.split_once(". "));
+        let Some((owner, _)) = data else { return true };
+        let around = zones.iter().filter(|(zone, _)| is_at_or_below(owner, zone));
+        let closest = around.max_by_key(|(zone, _)| zone.len());
+        closest.is_none_or(|(zone, is_redirected)| owner == *zone || !is_redirected)
+    };
+    let mut kept = String::with_capacity(text.len());
+    text.lines().filter(is_fine).for_each(|line| kept.extend([line, "\n"]));
+    kept
+}
+
+/// Returns whether a name is another one, or below it.
+fn is_at_or_below(name: &str, other: &str) -> bool {
+    name.strip_suffix(other).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
 impl<'w> Draft<'w> {
@@ -347,6 +412,7 @@ impl<'w> Draft<'w> {
 
     /// Adds local zones with their data: those of `server:`, or of a view.
     fn local_zones(&mut self, text: &mut String, count: usize, has_tags: bool, is_of_server: bool) {
+        let begin = text.len();
         let mut zones: Vec<String> = (0..ZONES).map(|zone| self.world.zone_text(zone)).collect();
         zones.extend([self.host(), "t001".to_owned()]);
         zones.extend(OWN_ZONES.map(str::to_owned));
@@ -378,6 +444,8 @@ impl<'w> Draft<'w> {
                 let _ = writeln!(text, " local-zone-override: \"{zone}.\" 127.0.0.3/32 {kind}");
             }
         }
+        let own = text.split_off(begin);
+        text.push_str(&without_data_in_redirected(&own));
         if self.dice.percent(20) {
             let zone = *self.dice.pick(&BUILT_IN);
             if !text.contains(&format!("\"{zone}.\"")) {
@@ -613,7 +681,7 @@ impl<'w> Draft<'w> {
                 let _ = writeln!(text, " {word}-first: yes");
             }
             self.names.extend([host.clone(), format!("a.{host}")]);
-            self.detours.push(host.to_ascii_lowercase());
+            self.detours.push(host);
         }
     }
 }

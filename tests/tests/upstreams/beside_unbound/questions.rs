@@ -61,6 +61,8 @@ pub(super) struct Asked {
     pub(super) cookie: Option<Cookie>,
     pub(super) client: u8,
     pub(super) text: String,
+    /// In lower case.
+    pub(super) name: String,
     pub(super) qtype: Rtype,
     pub(super) is_chaos: bool,
 }
@@ -79,7 +81,8 @@ impl Asked {
 
     /// Makes a question for data, without a cookie.
     pub(super) fn about(ask: Ask, client: u8, text: &str, qtype: Rtype) -> Self {
-        Self { ask, cookie: None, client, text: text.to_owned(), qtype, is_chaos: false }
+        let name = text.split(' ').next().unwrap_or_default().to_ascii_lowercase();
+        Self { ask, cookie: None, client, text: text.to_owned(), name, qtype, is_chaos: false }
     }
 }
 
@@ -160,5 +163,6 @@ fn question(dice: &mut Dice, at: usize, file: &File, world: &World) -> Asked {
     if let Some(cookie) = cookie {
         let _ = write!(text, " {cookie:?} cookie");
     }
-    Asked { ask, cookie, client, text, qtype, is_chaos }
+    let name = qname.to_ascii_lowercase();
+    Asked { ask, cookie, client, text, name, qtype, is_chaos }
 }
