@@ -54,7 +54,9 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
         Ok(mut file) => {
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
-            fs::rename(&beside, path)
+            fs::rename(&beside, path)?;
+            // What is acknowledged must be found by its name after a power cut, too.
+            path.parent().map_or(Ok(()), |directory| fs::File::open(directory)?.sync_all())
         }
         Err(error) if error.kind() == ErrorKind::PermissionDenied => open(path)?.write_all(text.as_bytes()),
         Err(error) => Err(error),

@@ -74,11 +74,6 @@ impl fmt::Debug for Asked {
 }
 
 impl Asked {
-    /// Returns the name that is asked for.
-    pub(super) fn qname(&self) -> &str {
-        self.text.split(' ').next().unwrap_or_default()
-    }
-
     /// Makes a question for data, without a cookie.
     pub(super) fn about(ask: Ask, client: u8, text: &str, qtype: Rtype) -> Self {
         let name = text.split(' ').next().unwrap_or_default().to_ascii_lowercase();

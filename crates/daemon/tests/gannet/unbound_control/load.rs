@@ -1,8 +1,7 @@
 //! Clients that ask all the time, while the server reads its file again, is changed, and is killed.
 
-use std::collections::BTreeSet;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 
 use testkit::eventually;
@@ -132,65 +131,107 @@ fn change_by_three(running: &Running, upstream: &Upstream, round: usize) {
     assert_eq!(changes.lines().count(), 24, "{changes}");
 }
 
-/// What is written to a file is there after a kill; what is laid over the files is not, as with
-/// Unbound, and the server starts as its files say.
+/// How often the server is killed.
+const KILLS: u64 = 8;
+/// Queries between the start and a kill, at most; a change takes as long as hundreds of them.
+const QUERIES_MAX: u64 = 12_000;
+
+/// Kills the server when it is dropped: also when a test fails, so that nobody goes on for ever.
+struct Kill<'a>(&'a Running);
+
+impl Drop for Kill<'_> {
+    fn drop(&mut self) {
+        self.0.server.signal(libc::SIGKILL);
+    }
+}
+
+/// Draws the next number below a bound from a seed (SplitMix64).
+fn draw(seed: &mut u64, bound: u64) -> u64 {
+    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (*seed ^ (*seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (z ^ (z >> 31)) % bound
+}
+
+/// Returns a change of the file of secrets, and what the file has after it: the secret in use, and
+/// one that is accepted besides.
+fn change(secrets: &[String], number: u64, choice: u64) -> (String, Vec<String>) {
+    let mut after = secrets.to_vec();
+    let command = match (choice, secrets.len()) {
+        (0, 2) => {
+            after.swap(0, 1);
+            "activate_cookie_secret".to_owned()
+        }
+        (1, 2) => {
+            after.truncate(1);
+            "drop_cookie_secret".to_owned()
+        }
+        _ => {
+            after.truncate(1);
+            after.push(format!("{number:032x}"));
+            format!("add_cookie_secret {number:032x}")
+        }
+    };
+    (command, after)
+}
+
+/// Changes secrets until the server is gone; returns how many changes were acknowledged, and what
+/// the file had after the last one of them, and has if the one that came next was made.
+fn change_until_killed(running: &Running, secrets: &[String], seed: u64) -> (u64, [Vec<String>; 2]) {
+    let (mut secrets, mut dice) = (secrets.to_vec(), seed);
+    for made in 0.. {
+        let (command, after) = change(&secrets, seed + made, draw(&mut dice, 4));
+        let said = try_says(running, &format!("local_data k{made}.static.example A 192.0.2.9"))
+            .and_then(|_| try_says(running, &command));
+        let Some(said) = said else { return (made, [secrets, after]) };
+        assert_eq!(said, "ok\n", "{command}");
+        secrets = after;
+    }
+    unreachable!("there are enough numbers")
+}
+
+/// Whenever it is killed, what was acknowledged is in the file; what is laid over the files is not
+/// there any more, as with Unbound, and the server starts as its files say.
 #[test]
-fn after_a_kill_under_load_it_starts_with_what_was_acknowledged_on_disk() {
+fn whenever_it_is_killed_under_load_every_acknowledged_change_on_disk_is_there() {
     let upstream = Upstream::start();
     let mut running = started(&upstream, " answer-cookie: yes\n cookie-secret-file: cookies\n");
-    for round in 0..3_u32 {
-        let (is_over, made, port) = (AtomicBool::new(false), AtomicU32::new(0), running.port);
-        let acknowledged: BTreeSet<String> = thread::scope(|scope| {
-            let (running, is_over, made) = (&running, &is_over, &made);
-            let over = Over(is_over);
-            // Whoever waits for a reply when the server is killed waits in vain.
-            scope.spawn(move || {
-                while !is_over.load(Ordering::Relaxed) {
-                    let client = send(port, "www.static.example");
-                    client.set_read_timeout(Some(std::time::Duration::from_millis(50))).unwrap();
-                    let _ = client.recv(&mut [0; 512]);
-                }
-            });
-            let changes = scope.spawn(move || {
-                let mut last = BTreeSet::new();
-                for number in 0..u32::MAX {
-                    let secret = format!("{:032x}", (u128::from(round) << 64) + u128::from(number) + 1);
-                    let said = try_says(running, &format!("local_data k{number}.static.example A 192.0.2.9"))
-                        .and_then(|_| try_says(running, &format!("add_cookie_secret {secret}")));
-                    // Killed in between.
-                    let Some(said) = said else { return last };
-                    assert_eq!(said, "ok\n");
-                    last = BTreeSet::from([secret]);
-                    made.fetch_add(1, Ordering::Relaxed);
-                }
-                last
-            });
-            eventually("changes are made", || made.load(Ordering::Relaxed) >= 5);
-            running.server.signal(libc::SIGKILL);
-            drop(over);
+    let (mut dice, mut secrets, mut made) = (1, Vec::new(), 0);
+    for kill in 1..=KILLS {
+        let (queries, port) = (draw(&mut dice, QUERIES_MAX), running.port);
+        let (acknowledged, expect) = thread::scope(|scope| {
+            let running = &running;
+            let secrets = &secrets;
+            let killing = Kill(running);
+            let changes = scope.spawn(move || change_until_killed(running, secrets, kill << 32));
+            for _ in 0..queries {
+                assert_eq!(running.ask("www.static.example"), (0, ADDRESS));
+            }
+            // Whoever waits for a reply when it is killed waits in vain.
+            let _client = send(port, "www.static.example");
+            drop(killing);
             changes.join().expect("no panic")
         });
+        made += acknowledged;
         let Running { server, port, control_port } = running;
         let place = server.end_in_place();
-        let file = std::fs::read_to_string(place.path("cookies")).unwrap();
-        // One more may have got there before its acknowledgement.
-        let staged: Vec<u128> = file.lines().map(|line| u128::from_str_radix(line, 16).unwrap()).collect();
-        for secret in acknowledged {
-            let secret = u128::from_str_radix(&secret, 16).unwrap();
-            assert!(staged.iter().any(|it| (secret..=secret + 1).contains(it)), "{secret:x}: {file}");
-        }
+        let file = std::fs::read_to_string(place.path("cookies")).unwrap_or_default();
+        secrets = file.lines().map(str::to_owned).collect();
+        assert!(
+            expect.contains(&secrets),
+            "kill {kill} after {queries} queries: {secrets:?}, not {expect:?}"
+        );
         let conf = place.path("unbound.conf");
         let server = Server::start_with(place, |command| {
             command.args(["unbound", "-d", "-c"]).arg(&conf);
         });
         running = Running { server, port, control_port };
         let shown = says(&running, "print_cookie_secrets");
-        for secret in &staged {
-            assert!(shown.contains(&format!("{secret:032x}")), "{shown}: {file}");
-        }
+        assert!(secrets.iter().all(|secret| shown.contains(secret)), "{shown}: {file}");
         assert_eq!(running.ask("www.static.example"), (0, ADDRESS));
         assert_eq!(running.ask("www.fwd.example"), (0, ADDRESS));
         assert_eq!(running.ask("k0.static.example").0, NXDOMAIN);
         assert_eq!(says(&running, "list_changes"), "");
     }
+    assert!(made > 0, "no change was acknowledged");
 }
