@@ -109,6 +109,27 @@ fn a_wildcard_answers_for_names_that_nobody_asked_for() {
     assert_eq!((seen.sends, seen.rcode), (0, Rcode::NOERROR), "what it has not got it has for nobody");
 }
 
+/// CVE-2026-46582: neither an answer from a wildcard nor its proof is used beyond its time, for
+/// whatever name.
+#[test]
+fn a_wildcard_that_has_expired_stands_in_for_no_name() {
+    for signing in [Signing::Nsec, NSEC3] {
+        let mut signed = signed(signing);
+        let seen = second(&mut signed, ("x.wild.example.org", Rtype::A), ("x.wild.example.org", Rtype::A));
+        assert_eq!(seen.sends, 0, "it is known");
+        signed.world.pass_ms(301_000);
+        for name in ["z.wild.example.org", "x.wild.example.org"] {
+            let seen = signed.world.resolve(name, Rtype::A);
+            assert_eq!(
+                (seen.sends > 0, seen.rcode, seen.security),
+                (true, Rcode::NOERROR, Security::Secure),
+                "{name}"
+            );
+            signed.world.pass_ms(301_000);
+        }
+    }
+}
+
 #[test]
 fn a_dname_that_is_known_makes_aliases_without_a_question() {
     let mut signed = signed(Signing::Nsec);
