@@ -20,6 +20,7 @@ use engine::ops::quickest::Quickest;
 use engine::ops::rewrite::{Rewrite, Style, Target, Targets};
 use engine::ops::split::{Fallback, Rule, SplitStep, Standby, Unusable};
 use engine::ops::ttl::TtlRule;
+use engine::ops::zone::Unloaded;
 use engine::program::{Op, Program};
 use engine::{
     Announce, Client, Counters, Engine, Failure, Keepalive, ListenerId, Now, Outcome, PoolId, Reply, Share,
@@ -119,7 +120,7 @@ pub fn engine_of(rate: Option<RateRule>, ops: Vec<Op>) -> Engine {
 
 /// Returns an engine that answers from zones.
 pub fn engine_serving(zones: Arc<Zones>) -> Engine {
-    engine_with(None, vec![Op::Zone], Some(zones))
+    engine_with(None, vec![Op::Zone(Unloaded::Fails)], Some(zones))
 }
 
 fn engine_with(rate: Option<RateRule>, ops: Vec<Op>, zones: Option<Arc<Zones>>) -> Engine {

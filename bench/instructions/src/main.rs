@@ -16,6 +16,7 @@ use engine::matchers::Matcher;
 use engine::names::NameTable;
 use engine::ops::answer::Build;
 use engine::ops::cache::CacheRules;
+use engine::ops::zone::Unloaded;
 use engine::program::{Op, Program};
 use engine::records::RecordsBuilder;
 use engine::shortlist::{Kind, NameRows, PatternRules, Rows, Screen, Seek, Shortlist};
@@ -71,7 +72,7 @@ impl Case {
 
     /// Returns a server that answers from zones.
     fn serving(zones: Arc<Zones>, asks: impl IntoIterator<Item = Ask>) -> Self {
-        let Self { server, queries } = Self::of(vec![Op::Zone], asks);
+        let Self { server, queries } = Self::of(vec![Op::Zone(Unloaded::Fails)], asks);
         Self { server: server.serving(zones), queries }
     }
 

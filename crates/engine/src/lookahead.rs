@@ -85,7 +85,7 @@ impl Engine {
         // Only a note for the recorder may come before them.
         let mut first = self.snapshot.program.ops().iter().take(2);
         let zones = &*self.state.authority.as_ref()?.zones;
-        (first.any(|op| matches!(op, Op::Zone)) && zones.are_large()).then_some(zones)
+        (first.any(|op| matches!(op, Op::Zone(_))) && zones.are_large()).then_some(zones)
     }
 
     /// Returns the first cache step if its cache is large.

@@ -191,7 +191,7 @@ fn op_text(origin: &Origin<'_>, op: &Op) -> String {
         Op::Forward(step) => format!("forward({})", pool_name(origin, step.pool)),
         Op::Recurse(step) => format!("recurse({})", resolver_name(origin, step.resolver)),
         Op::Local(_) => "own names".to_owned(),
-        Op::Zone | Op::ZoneSet(_) => "zones".to_owned(),
+        Op::Zone(_) | Op::ZoneSet(..) => "zones".to_owned(),
         Op::Accept => "the end".to_owned(),
         _ => "built in".to_owned(),
     }

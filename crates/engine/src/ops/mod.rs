@@ -18,4 +18,4 @@ pub mod split;
 pub mod ttl;
 pub mod wait;
 pub mod watch;
-pub(crate) mod zone;
+pub mod zone;

@@ -12,6 +12,15 @@ use crate::answer::{Answer, CO, DO, SubnetScope};
 use crate::query::request::{Environment, Request};
 use clients::client::{Client, Transport};
 
+/// What happens to a query for a zone that is not loaded, or has expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unloaded {
+    /// It gets SERVFAIL.
+    Fails,
+    /// It goes on to the next step.
+    Passes,
+}
+
 /// What a zone has for a query: the records stand after the question's place in the message.
 pub(crate) struct Given {
     answered: Answered,
@@ -22,6 +31,12 @@ pub(crate) struct Given {
 }
 
 impl Given {
+    /// Returns whether the zone is not loaded, or has expired.
+    #[inline(always)]
+    pub(crate) fn is_unloaded(&self) -> bool {
+        matches!(self.answered.failure, Some(Failure::Unloaded))
+    }
+
     /// Returns what the reply is made of. Apart from [`answer`], so that it is made where it is
     /// returned and copied no more.
     #[inline(always)]

@@ -104,8 +104,8 @@ impl Program {
             _ => false,
         });
         let large_sets = large_sets(&ops);
-        let asks_zones = ops.iter().any(|op| matches!(op, Op::Zone));
-        let has_zones = asks_zones || ops.iter().any(|op| matches!(op, Op::ZoneSet(_)));
+        let asks_zones = ops.iter().any(|op| matches!(op, Op::Zone(_)));
+        let has_zones = asks_zones || ops.iter().any(|op| matches!(op, Op::ZoneSet(..)));
         let watched: Arc<[Watched]> = ops.iter().filter_map(Op::watched).collect();
         Ok(Self {
             ops: ops.into_boxed_slice(),

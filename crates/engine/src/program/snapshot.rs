@@ -197,8 +197,8 @@ impl SnapshotCell {
         let mut all: Vec<Arc<Zones>> = Vec::new();
         for op in snapshot.program.ops() {
             let zones = match op {
-                Op::Zone => authority.as_ref().map(|authority| &authority.zones),
-                Op::ZoneSet(zones) => Some(zones),
+                Op::Zone(_) => authority.as_ref().map(|authority| &authority.zones),
+                Op::ZoneSet(zones, _) => Some(zones),
                 _ => None,
             };
             let Some(zones) = zones else { continue };

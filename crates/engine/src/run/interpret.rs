@@ -24,7 +24,7 @@ use crate::ops::forward::ForwardStep;
 use crate::ops::quickest::Quickest;
 use crate::ops::recurse::RecurseStep;
 use crate::ops::ttl::TtlRule;
-use crate::ops::zone::Given;
+use crate::ops::zone::{Given, Unloaded};
 use crate::program::Op;
 use crate::program::shortlist::Seek;
 use crate::query::request::{Environment, Request};
@@ -97,15 +97,15 @@ impl Run<'_> {
                         return told(self.known::<OUTSIDE>(answer, context), step, tracer);
                     }
                 }
-                Op::Zone => {
+                Op::Zone(unloaded) => {
                     if let Some(authority) = context.authority
-                        && let Some(given) = self.look_up_zones(&authority.zones, context, work)
+                        && let Some(given) = self.look_up_zones(&authority.zones, *unloaded, context, work)
                     {
                         return told(End::Answer(given.into_answer()), step, tracer);
                     }
                 }
-                Op::ZoneSet(zones) => {
-                    if let Some(given) = self.look_up_zones(zones, context, work) {
+                Op::ZoneSet(zones, unloaded) => {
+                    if let Some(given) = self.look_up_zones(zones, *unloaded, context, work) {
                         return told(End::Answer(given.into_answer()), step, tracer);
                     }
                 }
@@ -260,10 +260,14 @@ impl Run<'_> {
     fn look_up_zones(
         &mut self,
         zones: &Zones,
+        unloaded: Unloaded,
         context: &Context<'_>,
         work: &mut Workspace<'_>,
     ) -> Option<Given> {
         let given = ops::zone::answer(zones, &self.request, &context.env, context, work.message)?;
+        if unloaded == Unloaded::Passes && given.is_unloaded() {
+            return None;
+        }
         context.counters.answers_zone.bump();
         self.fill = None;
         Some(given)

@@ -11,6 +11,7 @@ use engine::gate::rate::RateRule;
 use engine::ops::cache::{CacheRules, CacheStep};
 use engine::ops::forward::ForwardStep;
 use engine::ops::ttl::TtlRule;
+use engine::ops::zone::Unloaded;
 use engine::program::{Matcher, Op};
 use engine::{Announce, Client, Failure, Keepalive, PoolId, Reply, Transport, Verdict};
 use sets::{NameSetBuilder, Reach};
@@ -937,7 +938,7 @@ fn with_zones(first: Vec<Op>) -> Server {
     let gate = gate_with(|gate| gate.allowed = PrefixSet::compile([ours]));
     Server::with(gate, |cache| {
         let usual = usual(cache, CacheRules::default());
-        first.into_iter().chain([Op::Zone]).chain(usual).collect()
+        first.into_iter().chain([Op::Zone(Unloaded::Fails)]).chain(usual).collect()
     })
     .serving(zones())
 }
@@ -968,9 +969,27 @@ fn room_is_left_for_an_idle_timeout_that_nobody_asked_for() {
 }
 
 #[test]
+fn a_zone_that_is_not_loaded_fails_or_leaves_its_names_to_the_next_step() {
+    let missing = || Arc::new(zone::Zones::with_missing(KEY, vec![], &[name("a.example")]));
+    for (unloaded, expected) in [(Unloaded::Fails, Rcode::SERVFAIL), (Unloaded::Passes, Rcode::REFUSED)] {
+        let steps = || vec![Op::Zone(unloaded), Op::Reject(Rcode::REFUSED, None)];
+        let mut server = Server::with(gate(), |_| steps()).serving(missing());
+        let ask = Ask::new("www.a.example", Rtype::A);
+        assert_eq!(outline(&server.ask(&ask).answered()).0, expected);
+        let set = || vec![Op::ZoneSet(missing(), unloaded), Op::Reject(Rcode::REFUSED, None)];
+        let mut server = Server::with(gate(), |_| set());
+        assert_eq!(outline(&server.ask(&ask).answered()).0, expected);
+        // One that is loaded answers either way.
+        let mut server = Server::with(gate(), |_| steps()).serving(zones());
+        assert_eq!(outline(&server.ask(&ask).answered()).0, Rcode::NOERROR);
+    }
+}
+
+#[test]
 fn the_zones_that_answer_are_those_that_are_served_whatever_the_policy_was_compiled_with() {
     let ask = Ask::new("www.a.example", Rtype::A);
-    let mut server = Server::with(gate(), |_| vec![Op::Zone, Op::Reject(Rcode::REFUSED, None)]);
+    let mut server =
+        Server::with(gate(), |_| vec![Op::Zone(Unloaded::Fails), Op::Reject(Rcode::REFUSED, None)]);
     assert_eq!(outline(&server.ask(&ask).answered()).0, Rcode::REFUSED, "none is served yet");
     let mut server = server.serving(zones());
     assert_eq!(outline(&server.ask(&ask).answered()).0, Rcode::NOERROR);
@@ -1053,7 +1072,7 @@ fn strangers_count_against_the_rate_limit() {
             ..RateRule::default()
         });
     });
-    let mut server = Server::with(gate, |_| vec![Op::Zone]).serving(zones());
+    let mut server = Server::with(gate, |_| vec![Op::Zone(Unloaded::Fails)]).serving(zones());
     server.client = client("198.51.100.1");
     let mut answered = 0;
     for _ in 0..5 {

@@ -20,7 +20,12 @@ pub enum Answer {
     /// Answer from `local` and the special-use names.
     Local,
     /// Answer from the zones, or from a set of them.
-    Zones(Option<At<String>>),
+    Zones {
+        /// The set whose zones answer; `None`: those in no set.
+        set: Option<At<String>>,
+        /// Whether a zone that is not loaded leaves the query to the next action.
+        are_loaded: bool,
+    },
     /// End: answer with this code.
     Reject(Rcode),
     /// End: say nothing.
@@ -113,14 +118,16 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         word: "zones",
-        arguments: "[NAME]",
+        arguments: "[NAME, loaded]",
         text: "Answers from `zones`, if the name belongs to one of them: from those of the set NAME, or from those in no set, \
                which then do not answer before any policy. So conditions can come before zones, and clients of different views \
-               can have different versions of a zone.",
+               can have different versions of a zone. With `loaded`, names of a zone that is not there yet, or has expired, \
+               go on to the next action; else they get SERVFAIL.",
         read: |arguments| {
+            let are_loaded = arguments.flag("loaded")?;
             let piece = arguments.optional_piece()?;
-            let name = piece.map(|piece| arguments.read(piece, label)).transpose()?;
-            Ok(Action::Answer(Answer::Zones(name)))
+            let set = piece.map(|piece| arguments.read(piece, label)).transpose()?;
+            Ok(Action::Answer(Answer::Zones { set, are_loaded }))
         },
     },
     Row {
@@ -179,7 +186,7 @@ impl Answer {
         match self {
             Self::Hosts => Meaning::Looks("hosts"),
             Self::Local => Meaning::Looks("local"),
-            Self::Zones(_) => Meaning::Looks("zones"),
+            Self::Zones { .. } => Meaning::Looks("zones"),
             Self::RecordSet { continues: true, .. } => Meaning::Finds("records"),
             Self::Records(_) | Self::RecordSet { .. } => Meaning::Looks("records"),
             Self::Reverse => Meaning::Looks("reverse"),
@@ -192,10 +199,10 @@ impl Answer {
     pub(super) fn references(&self) -> Vec<Reference<'_>> {
         match self {
             Self::RecordSet { name, .. } => vec![Reference { noun: Noun::Records, name }],
-            Self::Zones(Some(name)) => vec![Reference { noun: Noun::Zones, name }],
+            Self::Zones { set: Some(name), .. } => vec![Reference { noun: Noun::Zones, name }],
             Self::Hosts
             | Self::Local
-            | Self::Zones(None)
+            | Self::Zones { set: None, .. }
             | Self::Reject(_)
             | Self::Drop
             | Self::Block(_)

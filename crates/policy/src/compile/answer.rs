@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use diagnostic::Span;
 use engine::ops::answer::{Block, BlockWith, Build, Respond};
+use engine::ops::zone::Unloaded;
 use engine::program::Op;
 use wire::EdeCode;
 
@@ -22,15 +23,18 @@ pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Answer, place: Span) {
             return;
         }
         Answer::Local => return emitter.push(Op::Local(Arc::clone(emitter.environment.local)), place),
-        Answer::Zones(None) => {
-            if emitter.environment.zones.is_some() {
-                emitter.push(Op::Zone, place);
-            }
-            return;
-        }
-        Answer::Zones(Some(name)) => {
-            if let Some(zones) = emitter.environment.zone_sets.get(&name.value) {
-                emitter.push(Op::ZoneSet(Arc::clone(zones)), place);
+        Answer::Zones { set, are_loaded } => {
+            let unloaded = if *are_loaded { Unloaded::Passes } else { Unloaded::Fails };
+            let environment = emitter.environment;
+            let op = match set {
+                None => environment.zones.map(|_| Op::Zone(unloaded)),
+                Some(name) => {
+                    let zones = environment.zone_sets.get(&name.value);
+                    zones.map(|zones| Op::ZoneSet(Arc::clone(zones), unloaded))
+                }
+            };
+            if let Some(op) = op {
+                emitter.push(op, place);
             }
             return;
         }

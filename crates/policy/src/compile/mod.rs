@@ -19,6 +19,7 @@ use diagnostic::{At, Problem, Span};
 use engine::local::LocalData;
 use engine::matchers::rate::RateCells;
 use engine::ops::cache::CacheRules;
+use engine::ops::zone::Unloaded;
 use engine::program::{CALLS_MAX, Op, Program, ProgramError, STEPS_MAX};
 use engine::records::Records;
 use engine::reverse::ReverseTable;
@@ -272,9 +273,10 @@ impl<'a> Emitter<'a> {
         event::record_all(self);
         let rules = written.policies.iter().flat_map(|policy| &policy.rules);
         let mut actions = rules.flat_map(|rule| &rule.actions);
-        let have_place = actions.any(|action| action.value == Action::Answer(Answer::Zones(None)));
+        let have_place =
+            actions.any(|action| matches!(action.value, Action::Answer(Answer::Zones { set: None, .. })));
         if let (Some(place), false) = (self.environment.zones, have_place) {
-            self.push(Op::Zone, place);
+            self.push(Op::Zone(Unloaded::Fails), place);
         }
         if let Some(span) = written.split {
             self.call(SPLIT, Op::Call, span);

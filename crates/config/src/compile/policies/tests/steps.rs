@@ -1,6 +1,7 @@
 //! The steps.
 
 use engine::matchers::Matcher;
+use engine::ops::zone::Unloaded;
 use engine::program::Op;
 use environment::Memory;
 use policy::{Condition, Test};
@@ -29,8 +30,9 @@ fn shown(ops: &[Op]) -> String {
         Op::Mark(mark) => format!("mark {mark}"),
         Op::Unmark(marks) => format!("unmark {marks:#b}"),
         Op::Local(_) => "local".to_owned(),
-        Op::Zone => "zones".to_owned(),
-        Op::ZoneSet(_) => "a set of zones".to_owned(),
+        Op::Zone(Unloaded::Fails) => "zones".to_owned(),
+        Op::Zone(Unloaded::Passes) => "loaded zones".to_owned(),
+        Op::ZoneSet(..) => "a set of zones".to_owned(),
         Op::Cache(_) => "cache".to_owned(),
         Op::Reject(rcode, _) => format!("reject {rcode}"),
         Op::Forward(forward) => format!("forward {}", forward.pool.0),
