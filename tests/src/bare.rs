@@ -142,6 +142,7 @@ fn engine_with(rate: Option<RateRule>, ops: Vec<Op>, zones: Option<Arc<Zones>>) 
         connection_tests: Box::default(),
         chaos: Chaos { version: (*b"shown").into(), ..Chaos::default() },
         udp_octets_max: 1232,
+        udp_octets_announced: 1232,
         padding_octets: 468,
         extended_errors: true,
         takes_dnssec_ok: true,

@@ -93,6 +93,7 @@ impl House {
             connection_tests: Box::default(),
             chaos: Chaos::default(),
             udp_octets_max: 1232,
+            udp_octets_announced: 1232,
             padding_octets: 468,
             extended_errors: true,
             takes_dnssec_ok: true,

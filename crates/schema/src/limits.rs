@@ -400,7 +400,15 @@ pub(super) const ROWS: &[Row] = &[
         whole(512, 4096),
         "1232",
         "fits the smallest IPv6 packet: never fragmented",
-        "Octets of the largest UDP message that the server sends, or accepts from upstreams.",
+        "Octets of the largest UDP message that the server sends to clients.",
     )
-    .unbound(&["edns-buffer-size", "max-udp-size"]),
+    .unbound(&["max-udp-size"]),
+    row(
+        "edns.announced-size",
+        whole_or(512, 4096, "udp-size"),
+        "udp-size",
+        "a path that carries replies of a size carries queries of that size",
+        "Octets of the largest UDP message that clients and upstreams are told they may send; `udp-size`: as many as that.",
+    )
+    .unbound(&["edns-buffer-size"]),
 ];

@@ -496,6 +496,7 @@ impl Prepared<'_> {
             connection_tests,
             chaos: chaos(settings, &self.anchors),
             udp_octets_max: settings.udp_size,
+            udp_octets_announced: settings.announced_size,
             padding_octets: settings.padding,
             extended_errors: settings.extended_errors,
             takes_dnssec_ok: settings.takes_dnssec_ok,

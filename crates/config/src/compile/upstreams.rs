@@ -33,7 +33,7 @@ pub(super) fn plan(
     let pools = settings.upstreams.iter().filter_map(|group| {
         let id = PoolId(*pools.get(&group.name.value)?);
         Some(PoolPlan {
-            udp_size: settings.udp_size,
+            udp_size: settings.announced_size,
             fetching_max: limits.fetching_max,
             ..pool(id, group, &mut machine, problems)
         })

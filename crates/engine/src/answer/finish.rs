@@ -31,6 +31,9 @@ pub(crate) trait Server {
     /// Returns the most octets of a datagram.
     fn udp_octets_max(&self) -> u16;
 
+    /// Returns the most octets of a datagram that clients are told they may send.
+    fn udp_octets_announced(&self) -> u16;
+
     /// Returns what the length of a padded reply is a multiple of, in octets; zero: replies are not
     /// padded.
     fn padding_octets(&self) -> u16;
@@ -305,7 +308,7 @@ fn write_opt<S: Server>(
     out: &mut [u8; OPT_OCTETS_MAX],
 ) -> usize {
     let OptParts { edns, client, proof, rcode, errors, scope, flags, expire_s } = parts;
-    let [s0, s1] = server.udp_octets_max().to_be_bytes();
+    let [s0, s1] = server.udp_octets_announced().to_be_bytes();
     let flags = (edns.flags >> 8) as u8 & flags;
     let fixed = [0, 0, Rtype::OPT.0 as u8, s0, s1, (rcode.0 >> 4) as u8, 0, flags, 0, 0, 0];
     let mut opt = Opt { out, len: 0 };

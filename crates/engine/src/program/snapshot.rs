@@ -95,8 +95,10 @@ pub struct Snapshot {
     pub connection_tests: Box<[ConnectionTest]>,
     /// What class CHAOS and NSID tell.
     pub chaos: Chaos,
-    /// The largest UDP reply, and the size announced in our OPT. 512 to 4096 octets.
+    /// The largest UDP reply. 512 to 4096 octets.
     pub udp_octets_max: u16,
+    /// The size announced in our OPT. 512 to 4096 octets.
+    pub udp_octets_announced: u16,
     /// Octets that the length of a reply to a client that pads is a multiple of (RFC 8467 §4.1);
     /// zero: replies are not padded.
     pub padding_octets: u16,

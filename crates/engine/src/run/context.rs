@@ -88,6 +88,11 @@ impl Server for Context<'_> {
         self.snapshot.udp_octets_max
     }
 
+    #[inline(always)]
+    fn udp_octets_announced(&self) -> u16 {
+        self.snapshot.udp_octets_announced
+    }
+
     fn extended_errors(&self) -> bool {
         self.snapshot.extended_errors
     }

@@ -80,6 +80,14 @@ fn an_edns_version_we_do_not_know_gets_badvers() {
 }
 
 #[test]
+fn the_size_that_is_announced_need_not_be_that_of_replies() {
+    let mut server = Server::announcing(1400);
+    let reply = server.ask(&Ask::new("localhost", Rtype::A).edns(4096)).answered();
+    let edns = Message::parse(&reply).expect("well formed").edns.expect("an OPT");
+    assert_eq!(edns.udp_size, 1400);
+}
+
+#[test]
 fn edns_is_in_the_reply_if_and_only_if_it_was_in_the_query() {
     let mut server = server();
     let plain = server.ask(&Ask::new("localhost", Rtype::A)).answered();

@@ -195,6 +195,7 @@ fn snapshot(gate: Gate, ops: Vec<Op>) -> Snapshot {
         connection_tests: Box::default(),
         chaos: engine::chaos::Chaos::default(),
         udp_octets_max: 1232,
+        udp_octets_announced: 1232,
         padding_octets: 468,
         extended_errors: true,
         takes_dnssec_ok: true,
@@ -236,6 +237,13 @@ impl Server {
         let cache = Arc::new(Cache::new(Limits { octets_max: 4 << 20 }, KEY));
         let snapshot = snapshot(gate(), usual(&cache, CacheRules::default()));
         Self::on(cache, Snapshot { fills_truncated: true, ..snapshot })
+    }
+
+    /// Returns a server that tells clients so many octets may be in a query.
+    pub fn announcing(octets: u16) -> Self {
+        let cache = Arc::new(Cache::new(Limits { octets_max: 4 << 20 }, KEY));
+        let snapshot = snapshot(gate(), usual(&cache, CacheRules::default()));
+        Self::on(cache, Snapshot { udp_octets_announced: octets, ..snapshot })
     }
 
     /// Returns a server with a program that is more than steps.

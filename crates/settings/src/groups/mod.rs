@@ -130,8 +130,10 @@ pub struct Settings {
     pub limits: Limits,
     /// DNS cookies.
     pub cookies: Cookies,
-    /// Octets of the largest UDP message.
+    /// Octets of the largest UDP message that is sent.
     pub udp_size: u16,
+    /// Octets of the largest UDP message that others are told they may send.
+    pub announced_size: u16,
     /// Octets that the length of a padded reply is a multiple of; zero: none is padded.
     pub padding: u16,
     /// Whether replies have Extended DNS Errors.

@@ -159,7 +159,7 @@ impl Lowering<'_> {
         let transfers = self.transfers(&root);
         let records = self.records(&root);
         let cookies = self.cookies(&root);
-        let (udp_size, padding, [extended_errors, takes_dnssec_ok]) = self.edns(&root);
+        let (udp_size, announced_size, padding, [extended_errors, takes_dnssec_ok]) = self.edns(&root);
         let log_level = self.log_level(&root);
         let sets = self.sets(&root);
         let conditions = self.conditions(&root);
@@ -204,6 +204,7 @@ impl Lowering<'_> {
             limits,
             cookies,
             udp_size,
+            announced_size,
             padding,
             extended_errors,
             takes_dnssec_ok,
@@ -404,13 +405,16 @@ impl Lowering<'_> {
         self.word(&log, "level", LogLevel::parse)
     }
 
-    /// Reads the sizes of messages: of UDP, and what the length of padded replies is a multiple of;
-    /// and whether replies have Extended DNS Errors, and EDNS for clients that set DO.
-    fn edns(&mut self, root: &Section<'_>) -> (u16, u16, [bool; 2]) {
+    /// Reads the sizes of messages: of UDP, those that are sent and those that others are told, and
+    /// what the length of padded replies is a multiple of; and whether replies have Extended DNS
+    /// Errors, and EDNS for clients that set DO.
+    fn edns(&mut self, root: &Section<'_>) -> (u16, u16, u16, [bool; 2]) {
         let section = self.section(root, "edns");
         let padding = self.whole_or(&section, "padding").unwrap_or(0);
         let flags = ["extended-errors", "dnssec"].map(|key| self.boolean(&section, key));
-        (self.whole(&section, "udp-size") as u16, padding as u16, flags)
+        let udp_size = self.whole(&section, "udp-size");
+        let announced_size = self.whole_or(&section, "announced-size").unwrap_or(udp_size);
+        (udp_size as u16, announced_size as u16, padding as u16, flags)
     }
 
     /// Reads who resolves names for the server itself; nobody is the machine.

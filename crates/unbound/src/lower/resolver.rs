@@ -58,6 +58,7 @@ impl Lowering<'_> {
         }
         let octets = self.bounded("edns-buffer-size", 512, 4096);
         self.set_number(&[a, b, "udp-size"], octets);
+        self.set_number(&["edns", "announced-size"], octets);
         self.set(&[a, b, "require-authority"], tree::flag(false, whole));
         // It knows none; who matches the options of its queries would see others.
         self.set(&[a, b, "cookies"], tree::flag(false, whole));

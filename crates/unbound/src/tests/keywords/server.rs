@@ -26,7 +26,7 @@ keywords! {
     outgoing_port_avoid: "", "1024-9999" => "outgoing/ports: [10000-65535]";
     outgoing_num_tcp: "", "17" => "outgoing/connections: 17";
     incoming_num_tcp: "", "17" => "limits/tcp/connections: 17; limits/tcp/connections-per-client: 17";
-    edns_buffer_size: "", "1239" => "resolvers/default/udp-size: 1239";
+    edns_buffer_size: "", "1239" => "edns/announced-size: 1239; resolvers/default/udp-size: 1239";
     max_udp_size: "", "1239" => "edns/udp-size: 1239";
     stream_wait_size: "", "16m"
         => "warning: \"stream-wait-size\" has no effect: one bound holds for all connections: \
