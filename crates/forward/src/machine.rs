@@ -299,7 +299,7 @@ impl<N: Network> Forward<N> {
             terms = Terms {
                 recursion_desired: pool.plan.recursion_desired,
                 udp_size: pool.plan.udp_size,
-                case_randomisation: pool.plan.case_randomisation,
+                case_randomisation: pool.plan.mixes_case(query.qname.as_name()),
             };
         }
         let request = self.exchange.open(query, terms, self.fetches.vacant_key() as u32);

@@ -279,4 +279,13 @@ pub(super) const ROWS: &[Row] = &[
          forge.",
     )
     .unbound(&["use-caps-for-id"]),
+    row(
+        "upstreams.*.exact-case",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "a server that changes letter case is found out, and asked in another way",
+        "Names that `case-randomisation` leaves as they are, with those below them: where no server that is asked for them keeps \
+         the letters.",
+    )
+    .unbound(&["caps-exempt", "caps-whitelist"]),
 ];

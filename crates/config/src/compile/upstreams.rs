@@ -138,6 +138,7 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
         }),
         bootstrap,
         case_randomisation: group.case_randomisation,
+        exact_case: group.exact_case.as_slice().into(),
         ..PoolPlan::new(id, name, servers)
     }
 }

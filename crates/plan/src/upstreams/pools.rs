@@ -1,9 +1,10 @@
 //! Upstream groups: which of their servers are asked, and when another one is.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use engine::PoolId;
-use wire::Rcode;
+use wire::{Name, NameBuf, Rcode};
 
 use super::limits::Limits;
 use super::servers::ServerPlan;
@@ -33,6 +34,8 @@ pub struct PoolPlan {
     /// Whether the letter case of names is made random (draft-vixie-dnsext-dns0x20), to be compared
     /// on return.
     pub case_randomisation: bool,
+    /// Names, with those below them, whose letter case stays as it is.
+    pub exact_case: Arc<[NameBuf]>,
     /// Whether RD is set: yes for forwarders.
     pub recursion_desired: bool,
     /// The UDP payload size we announce.
@@ -55,10 +58,18 @@ impl PoolPlan {
             fallback_on: RcodeSet::UNUSABLE,
             bootstrap: Vec::new(),
             case_randomisation: false,
+            exact_case: Arc::default(),
             recursion_desired: true,
             udp_size: 1232,
             fetching_max: Limits::default().fetching_max,
         }
+    }
+}
+
+impl PoolPlan {
+    /// Returns whether the letter case of this name is made random.
+    pub fn mixes_case(&self, name: Name<'_>) -> bool {
+        self.case_randomisation && !self.exact_case.iter().any(|zone| name.is_at_or_below(zone.as_name()))
     }
 }
 

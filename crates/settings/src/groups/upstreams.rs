@@ -35,6 +35,8 @@ pub struct Group {
     pub trust_ad: bool,
     /// Whether the letter case of names is made random.
     pub case_randomisation: bool,
+    /// Names, with those below them, of which it stays.
+    pub exact_case: Vec<NameBuf>,
 }
 
 /// A server of a group.

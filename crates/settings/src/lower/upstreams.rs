@@ -54,6 +54,7 @@ impl Lowering<'_> {
             client_subnet: self.word(section, "client-subnet", ClientSubnetUse::parse),
             trust_ad: self.boolean(section, "trust-ad"),
             case_randomisation: self.boolean(section, "case-randomisation"),
+            exact_case: self.list(section, "exact-case", |_, _, scalar| values::name(&scalar.text)).values(),
         }
     }
 

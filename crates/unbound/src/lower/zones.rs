@@ -163,6 +163,12 @@ impl Lowering<'_> {
         let whole = self.tree.whole();
         let (mixes_case, at) = self.flag("use-caps-for-id");
         self.set(&["upstreams", &group, "case-randomisation"], tree::flag(mixes_case, at));
+        for keyword in ["caps-exempt", "caps-whitelist"] {
+            for statement in self.all(keyword) {
+                let name = tree::as_written(statement.word(0));
+                self.tree.push(&["upstreams", &group, "exact-case"], name);
+            }
+        }
         self.silence(&group);
         // Any of them, the quicker ones.
         self.set(&["upstreams", &group, "pick"], tree::text("balanced", whole));

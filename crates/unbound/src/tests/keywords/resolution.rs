@@ -28,8 +28,10 @@ keywords! {
             was not asked for";
     use_caps_for_id: "forward-zone: name: . forward-addr: 192.0.2.1 server:", "yes"
         => "upstreams/root-forward/case-randomisation: true";
-    caps_exempt: "use-caps-for-id: yes", "example.org" => "resolvers/default/exact-case: [example.org]";
-    caps_whitelist: "use-caps-for-id: yes", "example.org" => "resolvers/default/exact-case: [example.org]";
+    caps_exempt: "use-caps-for-id: yes forward-zone: name: . forward-addr: 192.0.2.1 server:", "example.org"
+        => "resolvers/default/exact-case: [example.org]; upstreams/root-forward/exact-case: [example.org]";
+    caps_whitelist: "use-caps-for-id: yes forward-zone: name: . forward-addr: 192.0.2.1 server:", "example.org"
+        => "resolvers/default/exact-case: [example.org]; upstreams/root-forward/exact-case: [example.org]";
     qname_minimisation: "", "no"
         => "resolvers/default/qname-minimisation: off; resolvers/default/qname-minimisation-type: false";
     qname_minimisation_strict: "", "yes" => "resolvers/default/qname-minimisation: strict";
