@@ -20,6 +20,7 @@ mod process;
 mod resolver;
 mod response;
 mod second_level;
+mod served;
 mod sockets;
 mod trust;
 mod zone_table;
@@ -265,6 +266,7 @@ mod tests {
             include_str!("lower/resolver.rs"),
             include_str!("lower/response.rs"),
             include_str!("lower/second_level.rs"),
+            include_str!("lower/served.rs"),
             include_str!("lower/sockets.rs"),
             include_str!("lower/trust.rs"),
             include_str!("lower/zones.rs"),

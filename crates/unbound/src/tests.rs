@@ -422,6 +422,36 @@ fn an_alias_for_a_local_zone_is_followed_past_local_zones() {
 }
 
 #[test]
+fn of_nested_zones_with_authority_the_closest_one_decides() {
+    let zone = |name: &str, more: &str| format!("auth-zone: name: {name} zonefile: /z/{name} {more}\n");
+    let policy = |zones: &[String], expect: &str| {
+        let expect = format!(
+            "[call(local-zones), {expect}{{if: not rd, do: respond(refused, ede 20)}}, cache(main), recurse]"
+        );
+        check(&zones.concat(), "policy/main", &expect);
+    };
+    let (upper, lower) = (zone("az", ""), "down.az");
+    let beside = zone("other", "for-downstream: no");
+    policy(&[upper.clone(), beside], "zones, ");
+    policy(&[zone("az", "for-downstream: no"), zone(lower, "")], "zones, ");
+    for hidden in ["for-downstream: no", "for-downstream: no fallback-enabled: yes"] {
+        policy(
+            &[upper.clone(), zone(lower, hidden), zone("in.down.az", "")],
+            "{if: qname in suffix:az and not qname in suffix:down.az, do: [zones]}, \
+             {if: qname in suffix:in.down.az, do: [zones]}, \
+             {if: qtype == DS and qname in exact:down.az, do: [zones]}, ",
+        );
+    }
+    policy(
+        &[upper, zone(lower, "fallback-enabled: yes")],
+        "{if: qname in suffix:az and not qname in suffix:down.az, do: [zones]}, \
+         {if: qtype == DS and qname in exact:down.az, do: [zones]}, \
+         {if: qname in suffix:down.az, do: [zones(loaded)]}, ",
+    );
+    policy(&[zone("az", "fallback-enabled: yes")], "zones(loaded), ");
+}
+
+#[test]
 fn null_zones_give_the_data_that_names_have() {
     check(
         "server: local-zone: x.example always_null local-data: 'www.x.example A 192.0.2.1'",
@@ -670,7 +700,13 @@ fn zones_with_authority_are_served_and_read() {
         assert!(zones.contains(expected), "{expected} in {zones}");
     }
     let policy = at(&entries, "policy/main");
-    assert!(policy.starts_with("[call(local-zones), zones, "), "{policy}");
+    assert!(
+        policy.starts_with(
+            "[call(local-zones), {if: qname in suffix:c.example, do: [zones]}, \
+             {if: qname in suffix:a.example, do: [zones(loaded)]}, "
+        ),
+        "{policy}"
+    );
     let routes = at(&entries, "resolvers/default/zones");
     assert_eq!(routes, "{a.example: {own: true, first: true}, b.example: {own: true}}");
     assert_eq!(at(&entries, "resolvers/default/own-zones"), "false");

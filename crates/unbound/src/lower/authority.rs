@@ -5,6 +5,7 @@ use yaml::Node;
 
 use super::local::rule;
 use super::policy::{FIND, PolicyZone};
+use super::served::{self, ServedZone, Serving};
 use super::{Lowering, RESOLVER, clients};
 use crate::keywords::Section;
 use crate::names::bare;
@@ -56,9 +57,12 @@ impl Lowering<'_> {
             let [a, b] = RESOLVER;
             self.set(&[a, b, "own-zones"], tree::flag(false, first.at));
         }
+        let mut served: Vec<ServedZone> = Vec::new();
         for block in zones {
-            self.zone(block);
+            served.extend(self.zone(block));
         }
+        // Local zones and response policy zones say first what they have to say.
+        self.steps.zones = served::steps(&served);
     }
 
     /// Adds a response policy zone to a set, and steps for the set if it has none yet: of what the
@@ -188,24 +192,29 @@ impl Lowering<'_> {
         Some(action)
     }
 
-    fn zone(&mut self, block: &Block) {
+    /// Adds a zone with authority; returns what it is to clients, if it has a name.
+    fn zone(&mut self, block: &Block) -> Option<ServedZone> {
         let Some(name) = block.last("name") else {
             self.problems.push(Problem::error(block.at, "this zone has no name").expected("\"name:\""));
-            return;
+            return None;
         };
         let (is_downstream, downstream_at) = block.flag("for-downstream");
         let (is_upstream, upstream_at) = block.flag("for-upstream");
+        let serving = match (is_downstream, block.flag("fallback-enabled").0) {
+            (true, false) => Serving::Answers,
+            (true, true) => Serving::Falls,
+            (false, _) => Serving::Passes,
+        };
+        let served = ServedZone { name: bare(&name.text), serving, at: block.at };
         if !is_downstream && !is_upstream {
             self.warn(downstream_at, "nobody is answered from this zone, and the resolver does not read it");
-            return;
+            return Some(served);
         }
         if is_upstream {
             self.read_by_resolver(name, block, upstream_at);
         }
         let mut entries = vec![("name", tree::as_written(name))];
         if is_downstream {
-            // Local zones and response policy zones say first what they have to say.
-            self.steps.zones.get_or_insert_with(|| tree::text("zones", block.at));
             entries.push(("allow-query", tree::list(self.allowed())));
         } else {
             entries.push(("for-clients", tree::flag(false, downstream_at)));
@@ -214,6 +223,7 @@ impl Lowering<'_> {
         entries.extend(self.digest(block).map(|rule| ("zonemd", rule)));
         let item = tree::map(entries, name.span);
         self.tree.push(&["zones"], item);
+        Some(served)
     }
 
     /// Returns where a zone comes from, and who may say that there is more.

@@ -52,7 +52,7 @@ pub(super) struct Steps {
     /// Response policy zones, in their order.
     pub(super) response_policy: Vec<PolicyZone>,
     /// Behind these: zones with authority.
-    pub(super) zones: Option<Node>,
+    pub(super) zones: Vec<Node>,
     /// Behind these: who gets nothing else.
     pub(super) late: Vec<Node>,
     /// Zones that are found elsewhere and not cached.

@@ -114,7 +114,8 @@ pub(super) mod auth_zone {
             => "zones: [{name: example.org, allow-query: [127.0.0.0/8, ::1/128], primaries: [192.0.2.1], keep: \
                 false, notify-from: [192.0.2.8]}]";
         fallback_enabled: "name: example.org primary: 192.0.2.1", "yes"
-            => "resolvers/default/zones/example.org/first: true";
+            => "policy/main: [call(local-zones), zones(loaded), {if: not rd, do: respond(refused, ede 20)}, \
+                cache(main), recurse]; resolvers/default/zones/example.org/first: true";
         for_downstream: "name: example.org primary: 192.0.2.1", "no"
             => "policy/main: [call(local-zones), {if: not rd, do: respond(refused, ede 20)}, cache(main), \
                 recurse]; zones: [{name: example.org, for-clients: false, primaries: [192.0.2.1], keep: false}]";
