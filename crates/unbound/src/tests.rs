@@ -422,6 +422,16 @@ fn an_alias_for_a_local_zone_is_followed_past_local_zones() {
 }
 
 #[test]
+fn an_alias_of_a_local_zone_to_a_wildcard_is_the_name_asked_for_with_more_behind_it() {
+    check(
+        "server: local-zone: x.example redirect local-data: 'x.example 60 CNAME *.y.example.'",
+        "policy/local-zones",
+        "[{if: qname in suffix:x.example and qtype == CNAME, do: [respond(answer \"@ 60 CNAME *.y.example.\", authoritative)]}, \
+         {if: qname in suffix:x.example, do: [redirect(suffix:., *.y.example, ttl 60s, authoritative), goto(resolve)]}, local]",
+    );
+}
+
+#[test]
 fn of_nested_zones_with_authority_the_closest_one_decides() {
     let zone = |name: &str, more: &str| format!("auth-zone: name: {name} zonefile: /z/{name} {more}\n");
     let policy = |zones: &[String], expect: &str| {

@@ -619,7 +619,9 @@ impl<'a> Lowering<'a> {
             let alone = format!("respond(answer \"{text}\", authoritative)");
             making.rules.push(rule(format!("{is_in} and qtype == CNAME"), &[&alone], *at));
             // The alias is followed, and local zones say nothing of what it leads to.
-            let action = format!("redirect({target}, ttl {ttl}s, authoritative)");
+            // The target `*.x` is the name asked for with x behind it.
+            let all = if target.starts_with("*.") { "suffix:., " } else { "" };
+            let action = format!("redirect({all}{target}, ttl {ttl}s, authoritative)");
             making.rules.push(rule(is_in, &[&action, &format!("goto({RESOLVE})")], *at));
             self.steps.follows_aliases = true;
             return;
