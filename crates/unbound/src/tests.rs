@@ -432,6 +432,25 @@ fn an_alias_of_a_local_zone_to_a_wildcard_is_the_name_asked_for_with_more_behind
 }
 
 #[test]
+fn denials_of_zones_without_data_have_the_soa_of_the_zone() {
+    for (kind, rcode) in [("always_nxdomain", "nxdomain"), ("always_nodata", "noerror")] {
+        check(
+            &format!(
+                "server: local-zone: n.example {kind} local-zone: m.example {kind}
+                 local-data: 'n.example SOA ns.n.example h.n.example 1 2 3 4 55'"
+            ),
+            "policy/local-zones",
+            &format!(
+                "[{{if: qname in suffix:n.example, do: [respond({rcode}, authority \"n.example. 55 SOA ns.n.example. \
+                 h.n.example. 1 2 3 4 55\", authoritative)]}}, \
+                 {{if: qname in local-{}-0, do: [respond({rcode}, authoritative)]}}, local]",
+                kind.replace('_', "-")
+            ),
+        );
+    }
+}
+
+#[test]
 fn of_nested_zones_with_authority_the_closest_one_decides() {
     let zone = |name: &str, more: &str| format!("auth-zone: name: {name} zonefile: /z/{name} {more}\n");
     let policy = |zones: &[String], expect: &str| {

@@ -442,6 +442,7 @@ impl<'a> Lowering<'a> {
                     making.rules.push(rule(with_who(exist), &["respond(noerror, authoritative)"], at));
                 }
                 making.rules.extend(blocked(kind, &condition, at));
+                denials_with_soa(making, kind, zones, &with_who);
                 making.rules.push(rule(condition, &[kind.action()], at));
             }
         }
@@ -717,6 +718,33 @@ fn built_in_first(making: &mut Making<'_, '_>, group: &Group<'_, '_>) {
     making.rules.push(rule(condition, &["local"], at));
 }
 
+/// Makes rules of those zones without data that have an SOA: it says how long denials are kept
+/// (RFC 2308 §5).
+fn denials_with_soa(
+    making: &mut Making<'_, '_>,
+    kind: Kind,
+    zones: &[&Zone<'_>],
+    with_who: &impl Fn(String) -> String,
+) {
+    let rcode = match kind {
+        Kind::AlwaysNxdomain => "nxdomain",
+        Kind::AlwaysNodata => "noerror",
+        _ => return,
+    };
+    let soas = making.source.records.iter().filter(|record| record.rtype == "SOA");
+    let mut soas: Vec<&Record<'_>> =
+        soas.filter(|soa| zones.iter().any(|zone| *zone.name == *soa.owner)).collect();
+    // Those that lie below others first.
+    soas.sort_by_key(|soa| std::cmp::Reverse(soa.owner.len()));
+    for soa in soas {
+        let Some(text) = soa.negative() else { continue };
+        let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+        let condition = with_who(format!("qname in suffix:{}", soa.owner));
+        let action = format!("respond({rcode}, authority \"{text}\", authoritative)");
+        making.rules.push(rule(condition, &[&action], soa.word.span));
+    }
+}
+
 /// Makes the rule of a zone whose names have no addresses of one family.
 fn blocked(kind: Kind, condition: &str, at: Span) -> Option<Node> {
     let rtype = kind.blocked_type()?;
@@ -772,6 +800,17 @@ impl<'a> Record<'a> {
     fn read(word: &'a Word) -> Option<Self> {
         let (owner, ttl, rtype, data) = record_parts(&word.text)?;
         Some(Self { owner, ttl, rtype, data, word })
+    }
+
+    /// Returns an SOA as it stands in denials; `None` if it is no SOA.
+    fn negative(&self) -> Option<String> {
+        let parts: Vec<&str> = self.data.split_whitespace().collect();
+        let &[primary, mailbox, ref numbers @ ..] = parts.as_slice() else { return None };
+        let minimum: u64 = numbers.get(4)?.parse().ok()?;
+        let ttl = self.ttl.parse().map_or(minimum, |ttl: u64| ttl.min(minimum));
+        let absolute = |name: &str| format!("{}.", name.trim_end_matches('.'));
+        let [owner, primary, mailbox] = [&*self.owner, primary, mailbox].map(absolute);
+        Some(format!("{owner} {ttl} SOA {primary} {mailbox} {}", numbers.join(" ")))
     }
 }
 

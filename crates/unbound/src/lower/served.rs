@@ -3,7 +3,8 @@
 use diagnostic::Span;
 use yaml::Node;
 
-use super::local::{is_below, rule};
+use super::local::rule;
+use crate::names::is_below;
 use crate::tree;
 
 /// What a zone with authority does with a query of a client for a name that it is the closest to.
