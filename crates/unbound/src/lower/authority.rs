@@ -31,6 +31,8 @@ enum Override {
 /// Marks that a query can have: one for each set that has something of the question, so that the
 /// log does not say it again once there is an answer; and as many for the statistics.
 const MARKS: usize = 32;
+/// Octets of the name of a set.
+const SET_NAME_OCTETS_MAX: usize = 64;
 /// What labels of the statistics begin with.
 const LABEL: &str = "rpz";
 
@@ -40,8 +42,11 @@ impl Lowering<'_> {
         // something of a query decides.
         let (mut number, mut is_open) = (0, false);
         let mut sets: Vec<(usize, &Block)> = Vec::new();
+        // Extended DNS Errors name the set: each zone is one that has its name.
+        let (are_told, _) = self.flag("ede");
         for block in self.blocks(Section::Rpz) {
-            let is_plain = block.last("tags").is_none() && block.last("rpz-action-override").is_none();
+            let is_plain =
+                !are_told && block.last("tags").is_none() && block.last("rpz-action-override").is_none();
             number += usize::from(!(is_plain && is_open));
             is_open = is_plain;
             sets.push((number, block));
@@ -74,7 +79,13 @@ impl Lowering<'_> {
             return;
         };
         let Some(action) = self.override_of(block) else { return };
-        let set = format!("rpz-{number}");
+        let mut set = format!("rpz-{number}");
+        if self.flag("ede").0 {
+            let named = format!("rpz-{}", super::label(&bare(&name.text)));
+            if named.len() <= SET_NAME_OCTETS_MAX && !self.tree.has(&["sets", &named]) {
+                set = named;
+            }
+        }
         let (is_downstream, _) = block.flag("for-downstream");
         let (counts, _) = self.flag("extended-statistics");
         if is_downstream || is_transferred(block) {

@@ -22,6 +22,20 @@ fn response_policy_zones_for_everybody_are_one_list() {
 }
 
 #[test]
+fn sets_have_the_names_of_response_policy_zones_where_clients_are_told_which_one_it_was() {
+    let text = "server: ede: yes\nrpz: name: one.example. zonefile: /1\nrpz: name: Two zonefile: /2\n\
+                rpz: name: two zonefile: /3";
+    check(
+        text,
+        "policy/response-policy-answer",
+        "[blocklist(rpz-one.example, authoritative, without-soa), {if: listed in rpz-one.example, do: [return]}, \
+         blocklist(rpz-two, authoritative, without-soa), {if: listed in rpz-two, do: [return]}, \
+         blocklist(rpz-3, authoritative, without-soa)]",
+    );
+    check(text, "sets/rpz-two/lists", "[{list: rpz:/2}]");
+}
+
+#[test]
 fn what_a_response_policy_zone_passes_is_left_alone_by_those_after_it() {
     let text = "rpz: name: one zonefile: /1 rpz-action-override: passthru\nrpz: name: two zonefile: /2";
     check(
