@@ -199,6 +199,20 @@ impl Facts<'_> {
         answer::cname(self, f)
     }
 
+    /// Returns the last alias in the answer section.
+    pub(crate) fn last_alias(&self) -> Option<Alias> {
+        let count = Cell::new(0_u32);
+        let _ = self.answer_cname(|_| -> Option<()> {
+            count.set(count.get().saturating_add(1));
+            None
+        });
+        let last = self.answer_cname(|_| {
+            count.set(count.get().saturating_sub(1));
+            (count.get() == 0).then_some(())
+        });
+        last.map(|(alias, ())| alias)
+    }
+
     /// Puts the addresses in the answer section into `found`, as many as there is room for; returns
     /// how many.
     pub(crate) fn answer_addresses(&self, found: &mut [IpAddr; ADDRESSES_MAX]) -> usize {

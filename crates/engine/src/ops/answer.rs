@@ -325,6 +325,15 @@ impl Listed {
         if ruling.is_none() && *by_address {
             let count = facts.answer_addresses(&mut addresses);
             ruling = list.rule(&facts.asking_with(addresses.get(..count).unwrap_or(&[])));
+            // Aliases lead to the addresses, and say nothing of them.
+            let keeps =
+                |treatment: &Treatment| matches!(treatment, Treatment::Rcode(_) | Treatment::Records(_));
+            if ruling.as_ref().is_some_and(|ruling| keeps(ruling.treatment))
+                && let Some(Alias { records, rdata_at, end }) = facts.last_alias()
+            {
+                (kept.counts, kept.octets) = ([records, 0, 0], end.saturating_sub(request.body_at()));
+                name_at = rdata_at;
+            }
         }
         let Some(ruling) = ruling.filter(|ruling| *overrides || !ruling.is_allowed) else {
             return Built::Nothing;

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use engine::edit::SvcKeys;
-use engine::ops::answer::{Block, BlockWith, Build, Respond};
+use engine::ops::answer::{Block, BlockWith, Build, Listed, Respond};
 use engine::ops::cache::{CacheRules, CacheStep};
 use engine::ops::edit::{Edit, Rebind, Selection};
 use engine::ops::forward::ForwardStep;
@@ -13,7 +13,7 @@ use engine::program::Op;
 use engine::records::{Records, RecordsBuilder};
 use engine::reverse::ReverseTable;
 use engine::{ClientSubnet, OutQuery, PoolId};
-use sets::{AddressSet, AddressSetBuilder};
+use sets::{AddressSet, AddressSetBuilder, BlocklistBuilder, NameSetBuilder, Treatment, Trigger};
 use wire::rdata::SvcKey;
 use wire::{Class, EdeCode, Flags, Message, OptionCode, Rcode, Rtype, Section, Ttl, Writer};
 
@@ -183,6 +183,35 @@ fn octets_when_written_one_by_one(reply: &[u8]) -> usize {
             .expect("room");
     }
     writer.finish()
+}
+
+#[test]
+fn a_rule_on_addresses_leaves_the_aliases_that_lead_to_them() {
+    let with = |treatment: Treatment| {
+        let mut list = BlocklistBuilder::new(&KEY);
+        let mut zone = list.zone();
+        assert!(zone.rule(Trigger::Answer([192, 0, 2, 0].into(), 24), Some(treatment), 1));
+        list.add_zone(zone.compile());
+        let list = Arc::new(list.compile(Arc::new(NameSetBuilder::new(&KEY).compile()), vec![], vec![]));
+        let with = BlockWith::Rcode(Rcode::NXDOMAIN);
+        let block =
+            Block { with, ttl: TTL, ede: None, authoritative: true, has_soa: false, continues: false };
+        let listed = Listed { list, block, overrides: false, by_address: true, labels: None };
+        Server::with(gate(), |_| {
+            let found = Build::Records { set: records(), continues: true };
+            vec![Op::Answer(found), Op::Answer(Build::Listed(listed))]
+        })
+    };
+    let aliases = ["deep.example.org. CNAME alias.example.org.", "alias.example.org. CNAME WWW.example.org."];
+    for (rcode, name, expected) in [
+        (Rcode::NXDOMAIN, "deep.example.org", &aliases[..]),
+        (Rcode::NOERROR, "alias.example.org", &aliases[1..]),
+        (Rcode::NXDOMAIN, "www.example.org", &aliases[2..]),
+    ] {
+        let reply = with(Treatment::Rcode(rcode)).ask(&Ask::new(name, Rtype::A)).answered();
+        assert_eq!(seen(&reply).rcode, rcode);
+        assert_eq!(shown(&reply), expected, "{name}");
+    }
 }
 
 #[test]
@@ -403,7 +432,7 @@ fn private_addresses_from_outside_are_refused_or_removed() {
     }
     // Owners that may have them: whatever the name asked for is an alias of.
     let except = |suffix: &str| {
-        let mut builder = sets::NameSetBuilder::new(&KEY);
+        let mut builder = NameSetBuilder::new(&KEY);
         builder.name(name(suffix).as_name(), sets::Reach::ItselfAndBelow, 1);
         vec![Edit::Rebind(Rebind {
             private: private(),
