@@ -497,18 +497,6 @@ fn a_name_that_is_malformed_everywhere_is_asked_for_twice_only() {
 }
 
 #[test]
-fn letter_case_of_names_that_are_left_out_stays() {
-    let mut plan = pool(Pick::Ordered, &[1]);
-    plan.case_randomisation = true;
-    plan.exact_case = [wire::NameBuf::from_text("example.org").expect("a name")].into();
-    let mut sim = Sim::new(vec![plan]);
-    sim.ask("a-rather-long-name-with-letters.example.org");
-    assert!(!sim.sent().bytes[12..50].iter().any(u8::is_ascii_uppercase));
-    sim.ask("a-rather-long-name-with-letters.example.net");
-    assert!(sim.sent().bytes[12..50].iter().any(u8::is_ascii_uppercase));
-}
-
-#[test]
 fn letter_case_is_random_and_checked_with_tcp_as_the_judge() {
     let mut plan = pool(Pick::Ordered, &[1]);
     plan.case_randomisation = true;

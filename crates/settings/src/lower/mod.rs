@@ -156,8 +156,7 @@ impl Lowering<'_> {
         let (zones, template_sets) = self.zones(&root, (&signing, &checks), &keys, &resolvers);
         let zone_directories = self.zone_directories(&root, &signing, &keys, &zones);
         let rotate = self.boolean(&server, "rotate");
-        let transfers = self.transfers(&root);
-        let records = self.records(&root);
+        let (transfers, records) = (self.transfers(&root), self.records(&root));
         let cookies = self.cookies(&root);
         let (udp_size, announced_size, padding, [extended_errors, takes_dnssec_ok]) = self.edns(&root);
         let log_level = self.log_level(&root);

@@ -79,13 +79,7 @@ impl Lowering<'_> {
             return;
         };
         let Some(action) = self.override_of(block) else { return };
-        let mut set = format!("rpz-{number}");
-        if self.flag("ede").0 {
-            let named = format!("rpz-{}", super::label(&bare(&name.text)));
-            if named.len() <= SET_NAME_OCTETS_MAX && !self.tree.has(&["sets", &named]) {
-                set = named;
-            }
-        }
+        let set = self.policy_set(number, name);
         let (is_downstream, _) = block.flag("for-downstream");
         let (counts, _) = self.flag("extended-statistics");
         if is_downstream || is_transferred(block) {
@@ -176,6 +170,14 @@ impl Lowering<'_> {
             Override::Pass => PolicyZone { lines, steps: [None, None, None], left_alone, passed: passed() },
             Override::Disabled => PolicyZone { lines, steps: [None, None, None], left_alone, passed: None },
         });
+    }
+
+    /// Returns the name of the set of a response policy zone: the zone's own if errors tell it to
+    /// clients.
+    fn policy_set(&self, number: usize, zone: &Word) -> String {
+        let named = format!("rpz-{}", super::label(&bare(&zone.text)));
+        let is_free = named.len() <= SET_NAME_OCTETS_MAX && !self.tree.has(&["sets", &named]);
+        if self.flag("ede").0 && is_free { named } else { format!("rpz-{number}") }
     }
 
     /// Returns what is done in place of what a zone says; `None` if that makes no sense.

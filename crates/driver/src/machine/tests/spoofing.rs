@@ -170,3 +170,16 @@ fn an_upstream_that_goes_down_and_comes_back_is_told_once_with_the_reason() {
     assert_eq!((&down.groups, &down.dead_groups), (&vec!["test".to_owned()], &vec!["test".to_owned()]));
     assert!(up.is_up && up.dead_groups.is_empty());
 }
+
+#[test]
+fn letter_case_of_names_that_are_left_out_stays() {
+    let mut sim = Sim::new(vec![PoolPlan {
+        case_randomisation: true,
+        exact_case: [wire::NameBuf::from_text("example.org").expect("a name")].into(),
+        ..pool(Pick::Ordered, &[1])
+    }]);
+    sim.ask("a-rather-long-name-with-letters.example.org");
+    assert!(!sim.sent().bytes[12..50].iter().any(u8::is_ascii_uppercase));
+    sim.ask("a-rather-long-name-with-letters.example.net");
+    assert!(sim.sent().bytes[12..50].iter().any(u8::is_ascii_uppercase));
+}
