@@ -245,8 +245,8 @@ impl Facts {
         lines
     }
 
-    /// Returns local data: owner, TTL, class, type and data, with tabs between them. They are sorted
-    /// as texts, so that the records of one owner have an order.
+    /// Returns local data: owner, TTL, class, type and data, with tabs between them. They are
+    /// sorted as texts, so that the records of one owner have an order.
     pub fn local_data(&self, view: Option<&str>) -> Vec<String> {
         let mut lines: Vec<String> = self.local_records(view).into_iter().map(|(_, line)| line).collect();
         lines.sort_unstable();
