@@ -26,10 +26,11 @@ impl Lowering<'_> {
                 _ => self.set(&["log", "to"], tree::text("syslog", word.span)),
             }
         }
-        for (keyword, word) in [("log-time-ascii", "ascii"), ("log-time-iso", "iso")] {
-            if let (true, at) = self.flag(keyword) {
-                self.set(&["log", "time"], tree::text(word, at));
-            }
+        if let (true, at) = self.flag("log-time-ascii") {
+            // "log-time-iso" says how, and not that.
+            let (is_iso, iso_at) = self.flag("log-time-iso");
+            let (word, at) = if is_iso { ("iso", iso_at) } else { ("ascii", at) };
+            self.set(&["log", "time"], tree::text(word, at));
         }
         if let (true, at) = self.flag("log-tag-queryreply") {
             self.set(&["log", "tag-queries"], tree::flag(true, at));

@@ -281,7 +281,7 @@ keywords! {
     use_syslog: "logfile: /var/log/dns.log", "no" => "no log/to";
     log_identity: "use-syslog: yes", "dns" => "log/identity: dns";
     log_time_ascii: "", "yes" => "log/time: ascii";
-    log_time_iso: "", "yes" => "log/time: iso";
+    log_time_iso: "log-time-ascii: yes", "yes" => "log/time: iso";
     log_queries: "", "yes"
         => "policy/main: [query-lines(question), call(local-zones), {if: not rd, do: respond(refused, ede \
             20)}, cache(main), recurse]";
