@@ -259,6 +259,9 @@ impl Facts {
             match statement.row.name {
                 "local-data" => {
                     let (owner, ttl, rtype, data) = crate::lower::record_parts(text)?;
+                    if crate::lower::is_other_class(&rtype) {
+                        return None;
+                    }
                     Some((owner.clone(), format!("{}\t{ttl}\tIN\t{rtype}\t{data}", dotted(&owner))))
                 }
                 "local-data-ptr" => {

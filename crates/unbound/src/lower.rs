@@ -23,11 +23,13 @@ mod second_level;
 mod served;
 mod sockets;
 mod trust;
+mod unused;
 mod zone_table;
 mod zones;
 
 use std::path::{Path, PathBuf};
 
+pub(crate) use local::is_other_class;
 pub use local::record_parts;
 pub use modules::module_order_mistake;
 pub use process::log_level;
@@ -46,6 +48,7 @@ pub(crate) fn lower(statements: &Statements, main: FileId, problems: &mut Vec<Pr
     lowering.process();
     lowering.check_modules();
     lowering.check_together();
+    lowering.check_unused();
     lowering.log();
     lowering.listening();
     lowering.sockets();
@@ -269,6 +272,7 @@ mod tests {
             include_str!("lower/served.rs"),
             include_str!("lower/sockets.rs"),
             include_str!("lower/trust.rs"),
+            include_str!("lower/unused.rs"),
             include_str!("lower/zones.rs"),
             include_str!("read.rs"),
         ];

@@ -10,6 +10,7 @@ mod lists;
 mod process;
 mod response_policy;
 mod second_level;
+mod unused;
 mod words;
 
 use std::path::Path;

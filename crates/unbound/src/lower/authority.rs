@@ -79,6 +79,11 @@ impl Lowering<'_> {
             return;
         };
         let Some(action) = self.override_of(block) else { return };
+        let has_file = block.last("zonefile").is_some_and(|file| !file.text.is_empty());
+        if !has_file && !is_transferred(block) {
+            self.warn(block.at, "this response policy zone comes from nowhere: it has no rules");
+            return;
+        }
         let set = self.policy_set(number, name);
         let (is_downstream, _) = block.flag("for-downstream");
         let (counts, _) = self.flag("extended-statistics");
@@ -98,11 +103,7 @@ impl Lowering<'_> {
         let item = if is_transferred(block) {
             tree::map(vec![("zone", tree::as_written(name))], name.span)
         } else {
-            let Some(file) = block.last("zonefile") else {
-                let problem = Problem::error(block.at, "this response policy zone comes from nowhere");
-                self.problems.push(problem.expected("\"zonefile:\", \"primary:\" or \"url:\""));
-                return;
-            };
+            let Some(file) = block.last("zonefile") else { return };
             let Node { value: yaml::Value::Scalar(path), .. } = self.file(file) else { return };
             tree::map(vec![("list", tree::text(format!("rpz:{}", path.text), file.span))], file.span)
         };
@@ -223,6 +224,11 @@ impl Lowering<'_> {
             self.warn(downstream_at, "nobody is answered from this zone, and the resolver does not read it");
             return Some(served);
         }
+        let has_file = block.last("zonefile").is_some_and(|file| !file.text.is_empty());
+        if !has_file && !is_transferred(block) {
+            self.zone_from_nowhere(name, block);
+            return None;
+        }
         if is_upstream {
             self.read_by_resolver(name, block, upstream_at);
         }
@@ -237,6 +243,17 @@ impl Lowering<'_> {
         let item = tree::map(entries, name.span);
         self.tree.push(&["zones"], item);
         Some(served)
+    }
+
+    /// Has names of a zone that comes from nowhere fail, unless others are asked then.
+    fn zone_from_nowhere(&mut self, name: &Word, block: &Block) {
+        let zone = bare(&name.text);
+        let falls_back = block.flag("fallback-enabled").0;
+        let outcome = if falls_back { "it changes nothing" } else { "queries for it fail" };
+        self.warn(block.at, format!("the zone \"{zone}\" comes from nowhere: {outcome}"));
+        if !falls_back {
+            self.fail_for(&zone, block.at);
+        }
     }
 
     /// Returns where a zone comes from, and who may say that there is more.

@@ -248,20 +248,26 @@ impl Lowering<'_> {
                 }
                 continue;
             };
-            let mut has_any = false;
-            for text in word.text.split([':', ',', ' ']).filter(|text| !text.is_empty()) {
-                match known.iter().find(|(theirs, _)| *theirs == text) {
+            let suites = || word.text.split([':', ',', ' ']).filter(|text| !text.is_empty());
+            let ours_of = |text: &str| known.iter().find(|(theirs, _)| *theirs == text);
+            if !suites().any(|text| ours_of(text).is_some()) {
+                // Words such as "HIGH" and "PROFILE=SYSTEM" are lists that OpenSSL has.
+                let message = format!("\"{}\" names no cipher suite that is offered", word.text);
+                let names: Vec<&str> = known.iter().map(|(theirs, _)| *theirs).collect();
+                let hint = format!("all of this version are offered: {}", names.join(", "));
+                self.problems.push(Problem::warning(word.span, message).hint(hint));
+                for (_, ours) in known {
+                    self.tree.push(&["tls", "ciphers"], tree::text(*ours, word.span));
+                }
+                continue;
+            }
+            for text in suites() {
+                match ours_of(text) {
                     Some((_, ours)) => {
                         self.tree.push(&["tls", "ciphers"], tree::text(*ours, word.span));
-                        has_any = true;
                     }
                     None => self.warn(word.span, format!("the cipher suite \"{text}\" is not offered")),
                 }
-            }
-            if !has_any {
-                let names: Vec<&str> = known.iter().map(|(theirs, _)| *theirs).collect();
-                let problem = Problem::error(word.span, "no cipher suite is left of this version");
-                self.problems.push(problem.expected(names.join(", ")));
             }
         }
     }

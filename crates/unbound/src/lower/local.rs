@@ -279,6 +279,17 @@ impl<'a> Lowering<'a> {
         let is_redirected = |owner: &str| {
             source.zone_of(owner).is_some_and(|zone| zone.kind == Kind::Redirect && !zone.is_other_for_some())
         };
+        for record in records.iter().filter(|record| is_redirected(&record.owner)) {
+            let has_alias = |it: &Record<'_>| it.rtype == "CNAME" && it.owner == record.owner;
+            let reason = match source.closest(&record.owner) {
+                Some(zone) if zone != record.owner => format!("\"{zone}\" is redirected as a whole"),
+                _ if record.rtype != "CNAME" && records.iter().any(has_alias) => {
+                    format!("\"{}\" has an alias, and nothing beside it", record.owner)
+                }
+                _ => continue,
+            };
+            self.warn(record.word.span, format!("\"{}\" has no effect: {reason}", record.word.text));
+        }
         for record in records.iter().filter(|record| !is_redirected(&record.owner)) {
             self.tree.push(&["records", &set, "text"], tree::as_written(record.word));
         }
@@ -487,6 +498,9 @@ impl<'a> Lowering<'a> {
                     kind = Kind::Transparent;
                 }
                 let (name, at) = (lower_case(statement.name), statement.span);
+                if statement.name.is_empty() {
+                    self.warn(statement.name_span, "a local zone without a name is that of the root: \".\"");
+                }
                 if statement.kind == "nodefault" && !crate::names::is_built_in(&name) {
                     let message = format!("\"{name}\" is no zone that is built in: nothing changes");
                     self.warn(statement.name_span, message);
@@ -575,10 +589,22 @@ impl<'a> Lowering<'a> {
 
     /// Reads local data as far as it takes to know whose it is.
     fn local_data(&mut self, statements: impl Iterator<Item = &'a Statement>) -> Vec<Record<'a>> {
-        let mut records = Vec::new();
+        let mut records: Vec<Record<'a>> = Vec::new();
+        let mut aliases = BTreeSet::new();
         for statement in statements {
             let word = statement.word(0);
             match Record::read(word) {
+                Some(record) if is_other_class(&record.rtype) => {
+                    let message = format!("\"{}\" is left out: local data is of class IN alone", word.text);
+                    self.warn(word.span, message);
+                }
+                Some(record) if record.rtype == "CNAME" && !aliases.insert(record.owner.clone()) => {
+                    let message = format!(
+                        "\"{}\" is left out: a name has one alias (RFC 2181), and the first one counts",
+                        word.text
+                    );
+                    self.warn(word.span, message);
+                }
                 Some(record) if record.owner.starts_with("*.") => {
                     let message =
                         format!("\"{}\" is left out: it stands for no other names there", record.owner);
@@ -790,6 +816,11 @@ pub fn record_parts(text: &str) -> Option<(String, String, String, String)> {
             return Some((bare(owner), ttl.to_owned(), part.to_ascii_uppercase(), rest.to_owned()));
         }
     }
+}
+
+/// Returns whether a word that stands where a type does is a class: one that is not IN.
+pub(crate) fn is_other_class(word: &str) -> bool {
+    matches!(word, "CH" | "CHAOS" | "HS" | "HESIOD")
 }
 
 fn tag_of_any(clients: &Clients<'_>, tags: &[&str]) -> bool {

@@ -57,6 +57,8 @@ pub(super) struct Steps {
     pub(super) late: Vec<Node>,
     /// Zones that are found elsewhere and not cached.
     pub(super) uncached: Vec<Node>,
+    /// Names that nobody can be asked for.
+    pub(super) unanswered: Vec<Node>,
     /// Changes of the answer by the addresses in it.
     pub(super) rewrites: Vec<Node>,
 }
@@ -111,6 +113,7 @@ impl Lowering<'_> {
             without_rd.push_str(&format!(" and not {who}"));
         }
         main.push(tree::map(vec![("if", tree::text(without_rd, whole)), ("do", refused)], whole));
+        main.extend(steps.unanswered);
         let dns64 = self.dns64();
         let (before, after) = if steps.uncached.is_empty() && steps.rewrites.is_empty() {
             (Vec::new(), dns64)

@@ -1,12 +1,12 @@
 //! Zones whose names are found in ways of their own: stub and forward zones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use diagnostic::{Problem, Span};
 
 use super::{Lowering, RESOLVER};
 use crate::keywords::Section;
-use crate::names::bare;
+use crate::names::{bare, is_below};
 use crate::read::{Block, Word};
 use crate::tree;
 
@@ -51,6 +51,7 @@ impl Lowering<'_> {
         for (zone, block) in &fallbacks {
             self.stub_servers(zone, block);
         }
+        self.unanswered(&last);
         self.uncached(&last);
         // Who is told where the root is does not ask for it there.
         let [a, b] = RESOLVER;
@@ -63,8 +64,6 @@ impl Lowering<'_> {
         let [a, b] = RESOLVER;
         self.stub_servers(zone, block);
         if !self.tree.has(&[a, b, "zones", zone, "stub"]) {
-            let problem = Problem::error(block.at, format!("the zone \"{zone}\" has no server"));
-            self.problems.push(problem.expected("\"stub-addr:\" or \"stub-host:\""));
             return;
         }
         let (primes, at) = block.flag("stub-prime");
@@ -88,8 +87,6 @@ impl Lowering<'_> {
             }
         }
         if !self.tree.has(&["upstreams", &group, "servers"]) {
-            let problem = Problem::error(block.at, format!("the zone \"{zone}\" has no server"));
-            self.problems.push(problem.expected("\"stub-addr:\" or \"stub-host:\""));
             return;
         }
         self.warn(
@@ -156,8 +153,6 @@ impl Lowering<'_> {
             }
         }
         if !self.tree.has(&["upstreams", &group, "servers"]) {
-            let problem = Problem::error(block.at, format!("the zone \"{zone}\" has no server"));
-            self.problems.push(problem.expected("\"forward-addr:\" or \"forward-host:\""));
             return;
         }
         let whole = self.tree.whole();
@@ -191,6 +186,47 @@ impl Lowering<'_> {
         // What is tried altogether ends at nine tenths of it.
         let timeout = (waits * 10 / 9 + 1000).clamp(5000, 60_000);
         self.set_ms(&["upstreams", group, "timeout"], (timeout, attempts_at));
+    }
+
+    /// Has names of zones that have no servers fail, unless others are asked if servers fail.
+    fn unanswered(&mut self, last: &BTreeMap<String, &Block>) {
+        for (zone, block) in last {
+            let (first, servers) = match block.section {
+                Section::StubZone => ("stub-first", ["stub-addr", "stub-host"]),
+                _ => ("forward-first", ["forward-addr", "forward-host"]),
+            };
+            if servers.iter().any(|key| block.all(key).next().is_some()) {
+                continue;
+            }
+            if block.flag(first).0 {
+                self.warn(block.at, format!("the zone \"{zone}\" has no server: it changes nothing"));
+                continue;
+            }
+            self.warn(block.at, format!("the zone \"{zone}\" has no server: queries for it fail"));
+            self.fail_for(zone, block.at);
+        }
+    }
+
+    /// Has names of a zone fail, but for those of zones below that are found in ways of their own.
+    pub(super) fn fail_for(&mut self, zone: &str, at: Span) {
+        let sections = [Section::StubZone, Section::ForwardZone, Section::AuthZone];
+        let blocks = sections.into_iter().flat_map(|section| self.blocks(section));
+        let names = blocks.filter_map(|block| block.last("name")).map(|name| bare(&name.text));
+        let below: BTreeSet<String> = names
+            .filter(|name| name != zone && is_below(name, zone))
+            .map(|name| format!("suffix:{name}"))
+            .collect();
+        let below: Vec<String> = below.into_iter().collect();
+        let parts = [
+            (zone != ".").then(|| format!("qname in suffix:{zone}")),
+            (!below.is_empty()).then(|| format!("not qname in {}", below.join("|"))),
+        ];
+        let condition = parts.into_iter().flatten().collect::<Vec<_>>().join(" and ");
+        let fails = tree::text("respond(servfail)", at);
+        self.steps.unanswered.push(match condition.is_empty() {
+            true => fails,
+            false => tree::map(vec![("if", tree::text(condition, at)), ("do", fails)], at),
+        });
     }
 
     /// Has names of zones that are not to be cached go round the cache.

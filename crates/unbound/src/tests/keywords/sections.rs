@@ -27,9 +27,11 @@ pub(super) mod stub_zone {
         TESTED: "stub-zone";
         name: "stub-addr: 192.0.2.1", "example.org" => "resolvers/default/zones/example.org/stub: [192.0.2.1]";
         stub_host: "name: example.org", "ns.example.net"
-            => "resolvers/default/zones/example.org/stub: [ns.example.net]";
+            => "policy/main: [call(local-zones), {if: not rd, do: respond(refused, ede 20)}, cache(main), \
+                recurse]; resolvers/default/zones/example.org/stub: [ns.example.net]";
         stub_addr: "name: example.org", "192.0.2.1@5353"
-            => "resolvers/default/zones/example.org/stub: [192.0.2.1@5353]";
+            => "policy/main: [call(local-zones), {if: not rd, do: respond(refused, ede 20)}, cache(main), \
+                recurse]; resolvers/default/zones/example.org/stub: [192.0.2.1@5353]";
         stub_prime: "name: example.org stub-addr: 192.0.2.1", "yes"
             => "resolvers/default/zones/example.org/prime: true";
         stub_first: "name: example.org stub-addr: 192.0.2.1", "yes"
@@ -66,13 +68,15 @@ pub(super) mod forward_zone {
                 balanced; upstreams/forward-example.org/servers: [192.0.2.1:53]; \
                 upstreams/forward-example.org/timeout: 13951ms";
         forward_host: "name: example.org", "ns.example.net"
-            => "resolvers/default/zones/example.org/forward: forward-example.org; \
+            => "policy/main: [call(local-zones), {if: not rd, do: respond(refused, ede 20)}, cache(main), \
+                recurse]; resolvers/default/zones/example.org/forward: forward-example.org; \
                 upstreams/forward-example.org/attempts: 5; upstreams/forward-example.org/case-randomisation: \
                 false; upstreams/forward-example.org/patience/max: 6016ms; \
                 upstreams/forward-example.org/patience/unknown: 376ms; upstreams/forward-example.org/pick: \
                 balanced; upstreams/forward-example.org/servers: [ns.example.net:53]; …";
         forward_addr: "name: example.org", "192.0.2.1@5353"
-            => "resolvers/default/zones/example.org/forward: forward-example.org; \
+            => "policy/main: [call(local-zones), {if: not rd, do: respond(refused, ede 20)}, cache(main), \
+                recurse]; resolvers/default/zones/example.org/forward: forward-example.org; \
                 upstreams/forward-example.org/attempts: 5; upstreams/forward-example.org/case-randomisation: \
                 false; upstreams/forward-example.org/patience/max: 6016ms; \
                 upstreams/forward-example.org/patience/unknown: 376ms; upstreams/forward-example.org/pick: \
@@ -102,10 +106,12 @@ pub(super) mod auth_zone {
                 cache(main), recurse]; resolvers/default/zones/example.org/own: true; zones: [{name: \
                 example.org, allow-query: [127.0.0.0/8, ::1/128], primaries: [192.0.2.1], keep: false}]";
         primary: "name: example.org", "192.0.2.1"
-            => "zones: [{name: example.org, allow-query: [127.0.0.0/8, ::1/128], primaries: [192.0.2.1], keep: \
+            => "policy/main: [call(local-zones), zones, {if: not rd, do: respond(refused, ede 20)}, cache(main), \
+                recurse]; resolvers/default/zones/example.org/own: true; zones: [{name: example.org, allow-query: [127.0.0.0/8, ::1/128], primaries: [192.0.2.1], keep: \
                 false}]";
         master: "name: example.org", "192.0.2.1"
-            => "zones: [{name: example.org, allow-query: [127.0.0.0/8, ::1/128], primaries: [192.0.2.1], keep: \
+            => "policy/main: [call(local-zones), zones, {if: not rd, do: respond(refused, ede 20)}, cache(main), \
+                recurse]; resolvers/default/zones/example.org/own: true; zones: [{name: example.org, allow-query: [127.0.0.0/8, ::1/128], primaries: [192.0.2.1], keep: \
                 false}]";
         url: "name: example.org primary: 192.0.2.1", "https://192.0.2.7/zone"
             => "zones: [{name: example.org, allow-query: [127.0.0.0/8, ::1/128], primaries: [192.0.2.1], urls: \
