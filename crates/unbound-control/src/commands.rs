@@ -170,6 +170,45 @@ const COMMANDS: &[Row] = &[
     row("print_cookie_secrets", cookies::print),
 ];
 
+/// Commands with nothing behind their names.
+const WITHOUT_ARGUMENT: &[&str] = &[
+    "status",
+    "stop",
+    "reload",
+    "reload_keep_cache",
+    "log_reopen",
+    "stats",
+    "stats_noreset",
+    "flush_stats",
+    "dump_cache",
+    "load_cache",
+    "flush_requestlist",
+    "dump_requestlist",
+    "dump_infra",
+    "list_stubs",
+    "list_forwards",
+    "list_insecure",
+    "list_local_zones",
+    "list_local_data",
+    "local_zones",
+    "local_zones_remove",
+    "local_datas",
+    "local_datas_remove",
+    "list_changes",
+    "undo_changes",
+    "list_auth_zones",
+    "drop_cookie_secret",
+    "activate_cookie_secret",
+    "print_cookie_secrets",
+];
+
+/// Returns why a command is not carried out: something stands behind its name that it does not
+/// take.
+fn one_too_many(name: &str, argument: &str) -> Option<Failure> {
+    let is_wrong = !argument.is_empty() && WITHOUT_ARGUMENT.contains(&name);
+    is_wrong.then(|| Failure::Error(format!("command {name} takes no arguments, have '{argument}'")))
+}
+
 /// Returns a command and what stands behind its name.
 fn find(line: &str) -> Option<(&'static Row, &str)> {
     let line = line.trim();
@@ -199,8 +238,11 @@ pub(crate) fn carry_out(
     input: &mut Input,
     output: &mut Output,
 ) -> Result<(), Gone> {
-    let outcome = match find(line) {
-        Some((row, argument)) => {
+    let found = find(line);
+    let wrong = found.and_then(|(row, argument)| one_too_many(row.name, argument));
+    let outcome = match (found, wrong) {
+        (_, Some(failure)) => Err(failure),
+        (Some((row, argument)), None) => {
             // Without anything behind it, this one is a look.
             let is_look = row.name == "forward" && argument.is_empty();
             let is_last = row.name == "stop";
@@ -225,7 +267,7 @@ pub(crate) fn carry_out(
             }
             outcome
         }
-        None => Err(Failure::Error(format!("unknown command '{}'", line.trim()))),
+        (None, None) => Err(Failure::Error(format!("unknown command '{}'", line.trim()))),
     };
     match outcome {
         Ok(()) => Ok(()),
@@ -326,6 +368,23 @@ mod tests {
     fn each_command_is_there_once() {
         let names: BTreeSet<&str> = COMMANDS.iter().map(|row| row.name).collect();
         assert_eq!(names.len(), COMMANDS.len());
+    }
+
+    #[test]
+    fn what_stands_behind_a_command_that_takes_nothing_is_refused() {
+        let said = |line| {
+            let (row, argument) = find(line).expect("a command");
+            match one_too_many(row.name, argument) {
+                Some(Failure::Error(why)) => why,
+                _ => String::new(),
+            }
+        };
+        assert_eq!(said("stats  foo bar"), "command stats takes no arguments, have 'foo bar'");
+        assert_eq!(said("log_reopen foo"), "command log_reopen takes no arguments, have 'foo'");
+        assert_eq!(said("stats "), "");
+        assert_eq!(said("flush foo"), "");
+        let names: BTreeSet<&str> = COMMANDS.iter().map(|row| row.name).collect();
+        assert!(WITHOUT_ARGUMENT.iter().all(|name| names.contains(name)));
     }
 
     #[test]

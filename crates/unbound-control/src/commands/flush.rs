@@ -40,8 +40,9 @@ pub(super) fn flush_type(call: &mut Call<'_>) -> Outcome {
     options(call)?;
     let (owner, rtype) = split(call.argument)?;
     let owner = name(owner)?.to_string();
-    // The other program says nothing of a type that there is not.
-    let Ok(rtype) = rtype.parse::<Rtype>() else { return call.ok() };
+    let Ok(rtype) = rtype.parse::<Rtype>() else {
+        return Err(Failure::Error(format!("parsing RRset type: '{rtype}'")));
+    };
     let rtype = rtype.to_string();
     let learned = ResolverFlush::Type { name: owner.clone(), rtype: rtype.clone() };
     forget(call, Flush::Type { name: owner, rtype }, &learned)?;

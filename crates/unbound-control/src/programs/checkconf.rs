@@ -125,7 +125,8 @@ fn refused(facts: &Facts) -> Vec<String> {
         let missing = files.filter(|file| !is_there(facts, file));
         found.extend(missing.map(|file| format!("{option}: \"{}\" does not exist", file.display())));
     }
-    for zone in facts.auth_zones().into_iter().filter(|zone| !zone.has_primaries) {
+    // A server starts without the file of an "auth-zone", and says so.
+    for zone in facts.auth_zones().into_iter().filter(|zone| zone.is_policy && !zone.has_primaries) {
         if let Some(file) = zone.file.filter(|file| !is_there(facts, file)) {
             found.push(format!("the file of zone \"{}\", \"{}\", does not exist", zone.name, file.display()));
         }
