@@ -17,6 +17,7 @@ mod log;
 mod modules;
 mod policy;
 mod process;
+mod records;
 mod resolver;
 mod response;
 mod second_level;
@@ -29,10 +30,10 @@ mod zones;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use local::is_other_class;
-pub use local::record_parts;
 pub use modules::module_order_mistake;
 pub use process::log_level;
+pub(crate) use records::is_other_class;
+pub use records::record_parts;
 
 use diagnostic::{FileId, Problem, Span};
 use yaml::{Entry, Node};
@@ -266,6 +267,7 @@ mod tests {
             include_str!("lower/modules.rs"),
             include_str!("lower/policy.rs"),
             include_str!("lower/process.rs"),
+            include_str!("lower/records.rs"),
             include_str!("lower/resolver.rs"),
             include_str!("lower/response.rs"),
             include_str!("lower/second_level.rs"),

@@ -111,24 +111,6 @@ fn mistakes_are_said_all_at_once() {
 }
 
 #[test]
-fn a_keyword_without_effect_is_told_unless_it_asks_for_what_happens_anyway() {
-    says(
-        "server: msg-cache-slabs: 4\n",
-        &[
-            "u.conf:1:9: warning: \"msg-cache-slabs\" has no effect: readers of the caches take no locks, so nothing is divided",
-        ],
-    );
-    says("dnscrypt: dnscrypt-enable: no\n", &[]);
-    says("server: harden-glue: yes prefetch-key: yes pad-queries: yes\n", &[]);
-    says(
-        "server: harden-glue: no\n",
-        &[
-            "u.conf:1:9: warning: \"harden-glue\" has no effect: glue serves the delegation that it came with, and nothing else",
-        ],
-    );
-}
-
-#[test]
 fn files_are_included_anywhere() {
     let files = [
         (

@@ -12,6 +12,7 @@ use super::access::prefix;
 use super::built_in::BuiltIn;
 use super::bulk::{self, InBulk};
 use super::clients::{self, Clients};
+use super::records::Record;
 use super::zone_table::{Bulk, Special, Zone, Zones};
 use super::{Lowering, RESOLVE};
 use crate::keywords::Section;
@@ -30,15 +31,6 @@ const RECORDS: &str = "local-data";
 const TEXT_ZONES_MIN: usize = 1000;
 /// Zones of which the log can have what they do: each takes a rule of its own.
 const LOGGED_ZONES_MAX: usize = 1000;
-
-/// A record of local data.
-struct Record<'a> {
-    owner: String,
-    ttl: String,
-    rtype: String,
-    data: String,
-    word: &'a Word,
-}
 
 /// What local zones are made of: those of `server:`, or of a view.
 struct Source<'a> {
@@ -587,41 +579,6 @@ impl<'a> Lowering<'a> {
         self.error(name.span, format!("there is no local zone \"{}\"", name.text));
     }
 
-    /// Reads local data as far as it takes to know whose it is.
-    fn local_data(&mut self, statements: impl Iterator<Item = &'a Statement>) -> Vec<Record<'a>> {
-        let mut records: Vec<Record<'a>> = Vec::new();
-        let mut aliases = BTreeSet::new();
-        for statement in statements {
-            let word = statement.word(0);
-            match Record::read(word) {
-                Some(record) if is_other_class(&record.rtype) => {
-                    let message = format!("\"{}\" is left out: local data is of class IN alone", word.text);
-                    self.warn(word.span, message);
-                }
-                Some(record) if record.rtype == "CNAME" && !aliases.insert(record.owner.clone()) => {
-                    let message = format!(
-                        "\"{}\" is left out: a name has one alias (RFC 2181), and the first one counts",
-                        word.text
-                    );
-                    self.warn(word.span, message);
-                }
-                Some(record) if record.owner.starts_with("*.") => {
-                    let message =
-                        format!("\"{}\" is left out: it stands for no other names there", record.owner);
-                    self.warn(word.span, message);
-                }
-                Some(record) => records.push(record),
-                None => {
-                    let problem = Problem::error(word.span, format!("\"{}\" is no record", word.text));
-                    self.problems.push(
-                        problem.expected("a name, a type and data, such as \"www.example.org. A 192.0.2.1\""),
-                    );
-                }
-            }
-        }
-        records
-    }
-
     /// Answers all names of a zone with the data of its own name, or with data for some clients.
     fn redirect(
         &mut self,
@@ -803,46 +760,8 @@ fn by_type(making: &mut Making<'_, '_>, zones: &[&Zone<'_>], at: Span, with_who:
     }
 }
 
-/// Returns owner, TTL, type and data of a record; none if it is none.
-pub fn record_parts(text: &str) -> Option<(String, String, String, String)> {
-    let (owner, mut rest) = text.trim().split_once([' ', '\t'])?;
-    let mut ttl = "3600";
-    loop {
-        let (part, behind) = rest.trim_start().split_once([' ', '\t'])?;
-        rest = behind.trim();
-        if part.bytes().all(|byte| byte.is_ascii_digit()) {
-            ttl = part;
-        } else if !part.eq_ignore_ascii_case("IN") {
-            return Some((bare(owner), ttl.to_owned(), part.to_ascii_uppercase(), rest.to_owned()));
-        }
-    }
-}
-
-/// Returns whether a word that stands where a type does is a class: one that is not IN.
-pub(crate) fn is_other_class(word: &str) -> bool {
-    matches!(word, "CH" | "CHAOS" | "HS" | "HESIOD")
-}
-
 fn tag_of_any(clients: &Clients<'_>, tags: &[&str]) -> bool {
     clients.tag_among(tags).is_some()
-}
-
-impl<'a> Record<'a> {
-    fn read(word: &'a Word) -> Option<Self> {
-        let (owner, ttl, rtype, data) = record_parts(&word.text)?;
-        Some(Self { owner, ttl, rtype, data, word })
-    }
-
-    /// Returns an SOA as it stands in denials; `None` if it is no SOA.
-    fn negative(&self) -> Option<String> {
-        let parts: Vec<&str> = self.data.split_whitespace().collect();
-        let &[primary, mailbox, ref numbers @ ..] = parts.as_slice() else { return None };
-        let minimum: u64 = numbers.get(4)?.parse().ok()?;
-        let ttl = self.ttl.parse().map_or(minimum, |ttl: u64| ttl.min(minimum));
-        let absolute = |name: &str| format!("{}.", name.trim_end_matches('.'));
-        let [owner, primary, mailbox] = [&*self.owner, primary, mailbox].map(absolute);
-        Some(format!("{owner} {ttl} SOA {primary} {mailbox} {}", numbers.join(" ")))
-    }
 }
 
 /// Returns a rule.

@@ -132,3 +132,21 @@ fn values_that_nothing_uses_are_told_if_they_could_not_be_used() {
         assert!(lines.iter().any(|line| line.ends_with(&warning)), "{text}: {lines:?}");
     }
 }
+
+#[test]
+fn a_keyword_without_effect_is_told_unless_it_asks_for_what_happens_anyway() {
+    says(
+        "server: msg-cache-slabs: 4\n",
+        &[
+            "u.conf:1:9: warning: \"msg-cache-slabs\" has no effect: readers of the caches take no locks, so nothing is divided",
+        ],
+    );
+    says("dnscrypt: dnscrypt-enable: no\n", &[]);
+    says("server: harden-glue: yes prefetch-key: yes pad-queries: yes\n", &[]);
+    says(
+        "server: harden-glue: no\n",
+        &[
+            "u.conf:1:9: warning: \"harden-glue\" has no effect: glue serves the delegation that it came with, and nothing else",
+        ],
+    );
+}
