@@ -221,12 +221,13 @@ impl Lowering<'_> {
             (zone != ".").then(|| format!("qname in suffix:{zone}")),
             (!below.is_empty()).then(|| format!("not qname in {}", below.join("|"))),
         ];
-        let condition = parts.into_iter().flatten().collect::<Vec<_>>().join(" and ");
-        let fails = tree::text("respond(servfail)", at);
-        self.steps.unanswered.push(match condition.is_empty() {
-            true => fails,
-            false => tree::map(vec![("if", tree::text(condition, at)), ("do", fails)], at),
-        });
+        let mut condition = parts.into_iter().flatten().collect::<Vec<_>>().join(" and ");
+        if condition.is_empty() {
+            // A step without a condition would end all queries, and the steps behind it be mistakes.
+            "true".clone_into(&mut condition);
+        }
+        let rule = vec![("if", tree::text(condition, at)), ("do", tree::text("respond(servfail)", at))];
+        self.steps.unanswered.push(tree::map(rule, at));
     }
 
     /// Has names of zones that are not to be cached go round the cache.

@@ -31,7 +31,7 @@ fn queries_fail_for_zones_without_servers_but_not_below_others() {
         ]
     );
     let (policy, _) = read("forward-zone: name: .", "policy/main");
-    assert!(policy.contains("ede 20)}, respond(servfail), "), "{policy}");
+    assert!(policy.contains("ede 20)}, {if: true, do: respond(servfail)}, "), "{policy}");
 }
 
 #[test]
