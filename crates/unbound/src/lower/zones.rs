@@ -223,7 +223,8 @@ impl Lowering<'_> {
         ];
         let mut condition = parts.into_iter().flatten().collect::<Vec<_>>().join(" and ");
         if condition.is_empty() {
-            // A step without a condition would end all queries, and the steps behind it be mistakes.
+            // A step without a condition would end all queries, and the steps behind it be
+            // mistakes.
             "true".clone_into(&mut condition);
         }
         let rule = vec![("if", tree::text(condition, at)), ("do", tree::text("respond(servfail)", at))];
