@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 
@@ -116,6 +116,8 @@ impl ZoneManager {
             refused: refused::Refused::new("an update is refused: it cannot be kept"),
             not_forwarded: refused::Refused::new("an update is not passed on"),
             clock_moved: Notify::new(),
+            refreshed: AtomicUsize::new(0),
+            refresh_began: Notify::new(),
             forwarded: forwarded::Forwarded::default(),
             warned_of_signatures: Mutex::default(),
         });

@@ -30,8 +30,27 @@ const FIRST_RETRY_S: u64 = 2;
 /// The most of these.
 const FIRST_RETRY_S_MAX: u64 = 7200;
 
+/// A zone that is refreshed, for as long as this is there.
+struct Refreshed<'s>(&'s Shared);
+
+impl<'s> Refreshed<'s> {
+    fn begin(shared: &'s Shared) -> Self {
+        if shared.refreshed.fetch_add(1, Ordering::Relaxed) == 0 {
+            shared.refresh_began.notify_one();
+        }
+        Self(shared)
+    }
+}
+
+impl Drop for Refreshed<'_> {
+    fn drop(&mut self) {
+        self.0.refreshed.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Looks after a zone until it is gone.
 pub(crate) async fn follow(shared: Arc<Shared>, managed: Arc<ManagedZone>) {
+    let _refreshed = Refreshed::begin(&shared);
     let mut failures: u64 = 0;
     let wait = {
         let current = lock(&managed.current);

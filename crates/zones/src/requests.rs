@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use engine::peers::{self, Done, Forward, Rights, Update};
@@ -116,7 +117,12 @@ pub(crate) async fn work(shared: &Arc<Shared>, mut ordered: mpsc::UnboundedRecei
         let order = tokio::select! {
             order = ordered.recv() => order,
             _ = looks.tick() => Some(Order::LookAtSignatures),
-            _ = seconds.tick() => {
+            () = shared.refresh_began.notified() => {
+                clocks = Clocks::look();
+                continue;
+            }
+            // A server without such zones is not woken for them.
+            _ = seconds.tick(), if shared.refreshed.load(Ordering::Relaxed) > 0 => {
                 if clocks.are_apart() {
                     shared.clock_moved.notify_waiters();
                 }

@@ -1,6 +1,7 @@
 //! What all parts share: the zones, their served versions, and who is notified.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -71,6 +72,10 @@ pub(crate) struct Shared {
     pub(crate) not_forwarded: refused::Refused,
     /// The wall clock went on while the timers stood still, as when the machine was suspended.
     pub(crate) clock_moved: Notify,
+    /// Zones that are refreshed. While there are none, nobody looks at the clocks.
+    pub(crate) refreshed: AtomicUsize,
+    /// The first of these has come.
+    pub(crate) refresh_began: Notify,
     /// Warnings of signatures that end.
     pub(crate) warned_of_signatures: Mutex<signature_expiry::Warned>,
 }

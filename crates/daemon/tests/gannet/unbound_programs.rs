@@ -84,7 +84,8 @@ fn lines_say_what_they_are_and_when_in_other_forms() {
     let (time, rest) = query.split_at(15);
     assert!(time.is_char_boundary(3) && time.as_bytes()[6] == b' ' && time.as_bytes()[9] == b':', "{query}");
     assert!(rest.starts_with(&format!(" dns[{}:0] query: ", server.pid())), "{query}");
-    let (server, port) = start(" logfile: log\n log-queries: yes\n log-time-iso: yes\n");
+    let (server, port) =
+        start(" logfile: log\n log-queries: yes\n log-time-ascii: yes\n log-time-iso: yes\n");
     ask(port, "www.static.example");
     let query = line(&server, "log", "info", " 127.0.0.1 www.static.example. A IN");
     assert!(query.as_bytes()[10] == b'T' && query.as_bytes()[19] == b'.', "{query}");

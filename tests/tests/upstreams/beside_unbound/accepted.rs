@@ -112,10 +112,10 @@ pub(super) const ACCEPTED: [Accepted; 51] = [
         },
     },
     Accepted {
-        why: "RFC 8767 §4: an expired record has the TTL that is set for such, also if it had a smaller one",
+        why: "before 1.26 an expired record has the TTL that is set for such, also if it had a smaller one",
         mend: |file, _, theirs, ours| {
             for ((_, theirs), (_, ours)) in theirs.sections[0].iter_mut().zip(&mut ours.sections[0]) {
-                if file.has_stale_ttl(*ours) && theirs < ours {
+                if file.has_stale_ttl(*theirs) && ours < theirs {
                     *theirs = *ours;
                 }
             }
