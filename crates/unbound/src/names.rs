@@ -63,6 +63,11 @@ pub(crate) fn is_below(name: &str, zone: &str) -> bool {
     zone == "." || name == zone || name.strip_suffix(zone).is_some_and(|rest| rest.ends_with('.'))
 }
 
+/// Returns whether a name is below a zone, and not the zone's own.
+pub(crate) fn is_strictly_below(name: &str, zone: &str) -> bool {
+    name != zone && is_below(name, zone)
+}
+
 pub(crate) fn labels(name: &str) -> usize {
     if name == "." { 0 } else { name.split('.').count() }
 }

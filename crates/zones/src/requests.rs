@@ -91,7 +91,7 @@ impl Clocks {
     }
 
     /// Looks again; returns whether the wall clock has got ahead meanwhile. Timers stand still
-    /// while a machine is suspended, and when a zone is due and expires is said by the wall clock.
+    /// while a machine is suspended, and zones are due and expire by the wall clock.
     fn are_apart(&mut self) -> bool {
         let before = std::mem::replace(self, Self::look());
         let by_wall = Duration::from_secs(self.wall_s.saturating_sub(before.wall_s));

@@ -237,7 +237,7 @@ impl Operator {
             _ => Ok(()),
         };
         if added.is_err() || loaded.is_err() {
-            // What it was refused for is said.
+            // The reply says what it was refused for.
             drop(self.zone_remove(&api::ZoneNames { zones, tag: None }));
         }
         loaded.and(added)

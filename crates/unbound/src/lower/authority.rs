@@ -79,8 +79,7 @@ impl Lowering<'_> {
             return;
         };
         let Some(action) = self.override_of(block) else { return };
-        let has_file = block.last("zonefile").is_some_and(|file| !file.text.is_empty());
-        if !has_file && !is_transferred(block) {
+        if comes_from_nowhere(block) {
             self.warn(block.at, "this response policy zone comes from nowhere: it has no rules");
             return;
         }
@@ -103,7 +102,7 @@ impl Lowering<'_> {
         let item = if is_transferred(block) {
             tree::map(vec![("zone", tree::as_written(name))], name.span)
         } else {
-            let Some(file) = block.last("zonefile") else { return };
+            let Some(file) = zone_file(block) else { return };
             let Node { value: yaml::Value::Scalar(path), .. } = self.file(file) else { return };
             tree::map(vec![("list", tree::text(format!("rpz:{}", path.text), file.span))], file.span)
         };
@@ -224,8 +223,7 @@ impl Lowering<'_> {
             self.warn(downstream_at, "nobody is answered from this zone, and the resolver does not read it");
             return Some(served);
         }
-        let has_file = block.last("zonefile").is_some_and(|file| !file.text.is_empty());
-        if !has_file && !is_transferred(block) {
+        if comes_from_nowhere(block) {
             self.zone_from_nowhere(name, block);
             return None;
         }
@@ -259,7 +257,7 @@ impl Lowering<'_> {
     /// Returns where a zone comes from, and who may say that there is more.
     fn source(&mut self, block: &Block) -> Vec<(&'static str, Node)> {
         let mut entries = Vec::new();
-        let file = block.last("zonefile").filter(|file| !file.text.is_empty());
+        let file = zone_file(block);
         if is_transferred(block) {
             for (key, names) in [("primaries", &["primary", "master"][..]), ("urls", &["url"])] {
                 let all = block.statements.iter().filter(|it| names.contains(&it.row.name));
@@ -347,6 +345,16 @@ fn log_name(block: &Block) -> String {
     let name = block.last("rpz-log-name").or_else(|| block.last("name"));
     let text = name.map_or("", |name| &name.text);
     text.replace(|c: char| c.is_control() || matches!(c, '"' | '\\' | '{' | '}'), "?")
+}
+
+/// Returns the file of a zone, if it has one.
+fn zone_file(block: &Block) -> Option<&Word> {
+    block.last("zonefile").filter(|file| !file.text.is_empty())
+}
+
+/// Returns whether a zone has neither a file nor a server.
+fn comes_from_nowhere(block: &Block) -> bool {
+    zone_file(block).is_none() && !is_transferred(block)
 }
 
 /// Returns whether a zone comes from other servers.

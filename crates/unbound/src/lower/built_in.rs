@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::zone_table::{Zone, Zones};
-use crate::names::{above, is_below, lan_zones, special_zones};
+use crate::names::{above, is_below, is_strictly_below, lan_zones, special_zones};
 
 /// Returns whether a zone of this name can lie above one that is built in: cheap, for those who
 /// have a million names. Case does not matter, nor a dot at the end.
@@ -54,7 +54,7 @@ impl BuiltIn {
     }
 
     fn below(&self, zone: &str) -> impl Iterator<Item = &str> {
-        self.0.iter().map(String::as_str).filter(move |name| *name != zone && is_below(name, zone))
+        self.0.iter().map(String::as_str).filter(move |name| is_strictly_below(name, zone))
     }
 }
 

@@ -18,7 +18,7 @@ use super::{Lowering, RESOLVE};
 use crate::keywords::Section;
 use crate::kind::{KINDS, Kind, kind_of};
 use crate::names::bare;
-use crate::names::{above, is_below, is_plain, lan_zones, lower_case};
+use crate::names::{above, is_below, is_plain, is_strictly_below, lan_zones, lower_case};
 use crate::read::{Block, Statement, Word, ZoneStatement};
 use crate::tree;
 
@@ -90,9 +90,7 @@ impl Source<'_> {
     /// give data of zones below that are for others, and deny names below an SOA, which is right
     /// for static zones with their own one alone.
     fn confines_data(&self, kind: Kind, zones: &[&Zone<'_>]) -> bool {
-        let has_below = |zone: &&Zone<'_>| {
-            self.tagged.iter().any(|name| *name != *zone.name && is_below(name, &zone.name))
-        };
+        let has_below = |zone: &&Zone<'_>| self.tagged.iter().any(|name| is_strictly_below(name, &zone.name));
         if !self.tagged.is_empty() && zones.iter().any(has_below) {
             return true;
         }

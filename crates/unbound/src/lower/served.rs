@@ -4,7 +4,7 @@ use diagnostic::Span;
 use yaml::Node;
 
 use super::local::rule;
-use crate::names::is_below;
+use crate::names::is_strictly_below;
 use crate::tree;
 
 /// What a zone with authority does with a query of a client for a name that it is the closest to.
@@ -93,8 +93,4 @@ fn closest_above<'z>(zones: &'z [ServedZone], name: &str) -> Option<&'z str> {
     let above = zones.iter().map(|zone| &*zone.name).filter(|zone| is_strictly_below(name, zone));
     // The root's dot is as long as a label of one letter.
     above.max_by_key(|zone| if *zone == "." { 0 } else { zone.len() })
-}
-
-fn is_strictly_below(name: &str, zone: &str) -> bool {
-    name != zone && is_below(name, zone)
 }

@@ -123,7 +123,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Data for addresses of which nothing else is said.
+    /// Data for addresses without an action.
     fn check_address_data(&mut self) {
         let blocks: Vec<&'a Block> =
             [Section::Server, Section::View].into_iter().flat_map(|section| self.blocks(section)).collect();

@@ -33,7 +33,7 @@ fn zones_that_are_built_in_are_closer_than_zones_above_them() {
     // Who has the zones of private networks unblocked has none of these built in.
     let all = of("server: unblock-lan-zones: yes local-zone: in-addr.arpa static");
     before(&all, "{if: qname in suffix:127.in-addr.arpa, do: [local]}", "suffix:in-addr.arpa");
-    // Where no zone lies above one of them, nothing is said of them.
+    // Where no zone lies above one of them, the policy does not name them.
     assert!(!of("server: local-zone: example static").contains("suffix:localhost"));
 }
 
