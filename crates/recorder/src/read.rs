@@ -231,7 +231,8 @@ impl Reader {
     /// The newest file cannot be read.
     pub fn last_id(&self) -> Result<i64, String> {
         let Some(newest) = self.files.all().pop() else { return Ok(0) };
-        let file = File::open(&newest)?;
+        // Nothing is in it yet while it is being made.
+        let Some(file) = File::begun(&newest)? else { return Ok(newest.day.global(0)) };
         let last = file.last_id().map_err(|error| format!("{}: {error}", newest.path.display()))?;
         Ok(newest.day.global(last))
     }

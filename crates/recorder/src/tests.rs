@@ -555,6 +555,19 @@ fn what_is_recorded_is_heard_by_who_watches_and_what_is_too_much_is_counted() {
 }
 
 #[test]
+fn who_watches_while_the_first_file_is_made_hears_the_first_query() {
+    let folder = tempfile::TempDir::new().expect("a temporary directory");
+    let file = folder.path().join("queries.db");
+    // The writer makes the file, then its tables.
+    let day = day_file(&file);
+    std::fs::write(&day.path, "").expect("a file");
+    let mut live = Live::new(Reader::new(&file), Wanted::default(), None, Arc::default()).expect("a reader");
+    record(&file, &[("a.example.org", "192.0.2.1")]);
+    let heard = live.next();
+    assert!(matches!(&heard, Some(Told::Query(query)) if query.name == "a.example.org"), "{heard:?}");
+}
+
+#[test]
 fn what_one_client_asked_for_is_removed_while_others_are_recorded() {
     let folder = tempfile::TempDir::new().expect("a temporary directory");
     let file = folder.path().join("queries.db");
