@@ -79,6 +79,9 @@ impl Scope {
 
     /// Returns why a request is beyond it; `None` if it is not.
     pub fn refusal(&self, request: &Request) -> Option<String> {
+        if self.is_all() {
+            return None;
+        }
         // Everybody may change these of their own, and admins those of others.
         let is_of_accounts =
             matches!(request, Request::TotpBegin(_) | Request::TotpConfirm(_) | Request::SessionRevoke(_));
@@ -86,7 +89,7 @@ impl Scope {
         let is_check = matches!(request, Request::Check(check) if !has_variables(check));
         let changes_nothing = needed(request) == Role::Viewer || is_check;
         let is_look = changes_nothing && !is_of_accounts;
-        if self.is_all() || is_look {
+        if is_look {
             return None;
         }
         if names_the_machine(request) {
@@ -122,10 +125,18 @@ impl Scope {
             ConfigEdit::RollBack { .. } => return Some("a roll-back changes many settings".to_owned()),
             ConfigEdit::Set { path, .. } | ConfigEdit::TakeAway { path } | ConfigEdit::Unset { path } => path,
         };
-        let is_mine =
-            SettingPath::parse(path).is_ok_and(|path| self.paths.iter().any(|own| path.is_within(own)));
+        let read = SettingPath::parse(path);
+        if read.as_ref().is_ok_and(says_who_may) {
+            return Some(format!("\"{path}\" says who may do what, which is in no scope"));
+        }
+        let is_mine = read.is_ok_and(|path| self.paths.iter().any(|own| path.is_within(own)));
         (!is_mine).then(|| format!("\"{path}\" is not one of its settings"))
     }
+}
+
+/// Returns whether a setting can give people rights: who is bound to a scope could leave it.
+pub fn says_who_may(path: &SettingPath) -> bool {
+    path.keys().first().is_some_and(|key| key == "control")
 }
 
 /// Returns whether a request names a file or a variable of the machine, whose contents could be
@@ -327,6 +338,23 @@ mod tests {
         let check =
             |text: &str| Request::Check(api::Check { text: text.to_owned(), ..api::Check::default() });
         assert!(allowed(&check("local: {}")) && !allowed(&check("local: {a: \"${SECRET}\"}")));
+    }
+
+    #[test]
+    fn who_may_do_what_is_in_no_scope() {
+        let paths =
+            ["control.oidc", "control.socket-role"].map(|path| SettingPath::parse(path).expect("a path"));
+        let scope = Scope { paths: paths.to_vec(), ..Scope::default() };
+        for edit in [
+            set("control.oidc.groups", "{everybody: admin}"),
+            set("control.socket-role", "admin"),
+            ConfigEdit::Unset { path: "control.oidc.groups".to_owned() },
+        ] {
+            let edits = vec![edit];
+            let change = Request::ConfigChange(api::ConfigChange { edits, ..api::ConfigChange::default() });
+            let why = scope.refusal(&change).expect("a refusal");
+            assert!(why.ends_with("says who may do what, which is in no scope"), "{why}");
+        }
     }
 
     #[test]

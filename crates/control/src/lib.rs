@@ -16,7 +16,7 @@ mod tries;
 
 pub use about::{About, names_rrset, of_zone, rrsets_of};
 pub use accept::{Accepted, Proof, WhenFull, converse_with_all, network_of};
-pub use caller::{Caller, Role, Scope, needed};
+pub use caller::{Caller, Role, Scope, needed, says_who_may};
 pub use client::{More, ask, ask_for_all};
 pub use failures::Failures;
 pub use server::{Admits, Answer, Conversation, Handler, Handlers, Http, Parts, Peer, Socket, Stream, serve};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use aws_lc_rs::{digest, rand};
 use control::api::{self, TokenKept};
-use control::{Caller, Role, Scope};
+use control::{Caller, Role, Scope, says_who_may};
 use settings::overlay::SettingPath;
 use tracing::{error, info};
 use wire::{NameBuf, Prefix};
@@ -214,6 +214,10 @@ impl Operator {
         if asked.name.is_empty() || asked.name.len() > NAME_CHARS_MAX || !asked.name.chars().all(is_plain) {
             let why = format!("a token's name has 1 to {NAME_CHARS_MAX} of a-z, A-Z, 0-9, -, _, . and @");
             return Err(wrong(why));
+        }
+        let gives_rights = |path: &&String| SettingPath::parse(path).is_ok_and(|path| says_who_may(&path));
+        if let Some(path) = asked.paths.iter().find(gives_rights) {
+            return Err(wrong(format!("\"{path}\" says who may do what, which is in no scope")));
         }
         let all = self.tokens.all();
         if all.values().any(|known| known.name == asked.name) {

@@ -143,6 +143,9 @@ fn a_token_does_what_its_role_and_its_scope_allow_and_its_name_is_in_the_history
     let viewer = token(&server, "viewer", &[]);
     let operator = token(&server, "operator", &["--role", "operator"]);
     let one = token(&server, "one", &["--role", "operator", "--path", "local.nas.home.arpa"]);
+    let refused = server.command(&["token", "add", "two", "--role", "admin", "--path", "control.oidc"]);
+    assert!(!refused.status.success());
+    contains(&String::from_utf8_lossy(&refused.stderr), "says who may do what, which is in no scope");
     let (status, body) = ask(&viewer, "PUT", "/settings/local.nas.home.arpa", "\"192.0.2.2\"");
     assert_eq!(status, 403, "{body}");
     contains(&body, "this needs the role operator, and token viewer has viewer");
