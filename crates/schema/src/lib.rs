@@ -48,7 +48,7 @@ pub use resolvers::{FamilyWord, MinimisationWord, OpportunisticWord, ValidationW
 pub use server::{DaemonizeWord, StayAwake};
 pub use signing::{CdsDigestWord, CdsWord, SerialWord, SigningAlgorithmWord, ZonemdWord};
 pub use transfers::AlgorithmWord;
-pub use upstreams::{ClientSubnetUse, NUMBERED_PICKS, PLAIN_PICKS};
+pub use upstreams::{ClientSubnetUse, NUMBERED_PICKS, PLAIN_PICKS, VerifyWord};
 
 /// When a changed setting takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

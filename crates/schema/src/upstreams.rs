@@ -17,6 +17,18 @@ values::words! {
     }
 }
 
+values::words! {
+    /// What a server must prove.
+    VerifyWord {
+        /// Who it is.
+        Name = "true",
+        /// That an authority has given it a certificate, for whatever name.
+        Chain = "chain",
+        /// Nothing.
+        Nothing = "false",
+    }
+}
+
 /// Ways to choose a server that take no number, and what they stand for.
 pub const PLAIN_PICKS: [(&str, Pick); 4] = [
     ("ordered", Pick::Ordered),
@@ -132,10 +144,12 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "upstreams.*.servers[].verify",
-        Kind::One(Value::Bool),
+        Kind::One(Value::Word(VerifyWord::WORDS)),
         "true",
         "whoever is on the way could pretend to be the server",
-        "Whether the server must prove who it is. Without, encryption keeps out those who only listen.",
+        "Whether the server must prove who it is. Without, encryption keeps out those who only listen. `chain`: any valid \
+         certificate of these authorities will do, whatever name it is for; for an authority of your own that certifies \
+         your servers alone.",
     ),
     row(
         "upstreams.*.servers[].sni",

@@ -174,6 +174,23 @@ fn nothing_is_proved_if_nothing_is_demanded() {
 }
 
 #[test]
+fn a_chain_is_enough_where_no_name_is_demanded() {
+    let authority = Authority::new();
+    let chain = ", verify: chain";
+    let (itself, own) = Identity::own_authority(&["another.example.org"]);
+    for (identity, authority) in [(&authority.vouch(&["else.example"]), &authority), (&own, &itself)] {
+        let stub = Stub::start_secured(identity, Script::default());
+        let server = start(authority, &at(&stub, chain), "");
+        assert_eq!(server.ask(&ask("a.example.org")).rcode(), Rcode::NOERROR);
+    }
+    let old = authority.vouch_until_2020(&["else.example"]);
+    check_refused(&old, &authority, chain, "the server's certificate expired");
+    check_refused(&Identity::self_signed(&[NAME]), &authority, chain, "certificate is self-signed");
+    let expect = "from an authority that is not trusted";
+    check_refused(&Authority::named("somebody").vouch(&[NAME]), &authority, chain, expect);
+}
+
+#[test]
 fn sessions_are_resumed_when_the_server_closes_its_connections() {
     let authority = Authority::new();
     let stub = Stub::start_secured(&authority.vouch(&[NAME]), Script::default().closing_after(3));

@@ -61,15 +61,28 @@ pub(super) struct Verifier {
 enum Demand {
     /// A chain from an authority; or one of these certificates itself, which whoever configured
     /// them trusts.
-    Chain(Arc<WebPkiServerVerifier>, Arc<[CertificateDer<'static>]>),
+    Chain(Arc<WebPkiServerVerifier>, Arc<[CertificateDer<'static>]>, Names),
     Keys(Vec<[u8; 32]>),
     Nothing,
+}
+
+/// Which names a certificate may be for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Names {
+    /// The server's alone.
+    Expected,
+    /// Any.
+    All,
 }
 
 impl Verifier {
     pub(super) fn new(plan: &ClientTls, provider: Arc<CryptoProvider>) -> Self {
         let demand = match &plan.proof {
-            Proof::Authorities(roots) => {
+            Proof::Authorities(roots) | Proof::Chain(roots) => {
+                let names = match &plan.proof {
+                    Proof::Chain(_) => Names::All,
+                    _ => Names::Expected,
+                };
                 let mut store = RootCertStore::empty();
                 let own = match roots {
                     Roots::Mozilla => {
@@ -83,7 +96,7 @@ impl Verifier {
                 };
                 let builder =
                     WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(&provider));
-                Demand::Chain(builder.build().expect("one authority can be used"), own)
+                Demand::Chain(builder.build().expect("one authority can be used"), own, names)
             }
             Proof::Keys(keys) => Demand::Keys(keys.clone()),
             Proof::None => Demand::Nothing,
@@ -128,17 +141,23 @@ impl Verifier {
                     Err(refused(Refused::OtherKey(key)))
                 }
             }
-            Demand::Chain(chain, own) => {
+            Demand::Chain(chain, own, names) => {
                 let checked =
                     chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
                 match checked {
                     Ok(_) => {}
+                    // The name is looked at when everything else was found right.
+                    Err(error) if *names == Names::All && is_of_name(&error) => {}
                     Err(error) if is_authority(&error) => {
                         // `openssl req -x509` makes certificates that are their own authority.
                         if !own.iter().any(|trusted| trusted.as_ref() == end_entity.as_ref()) {
                             return Err(refused(Refused::Authority));
                         }
-                        check_itself(end_entity, server_name, now)?;
+                        check_itself(
+                            end_entity,
+                            Some(server_name).filter(|_| *names == Names::Expected),
+                            now,
+                        )?;
                     }
                     Err(rustls::Error::InvalidCertificate(
                         CertificateError::UnknownIssuer | CertificateError::BadSignature,
@@ -210,6 +229,12 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
+/// Returns whether a certificate was refused because it is for other names.
+fn is_of_name(error: &rustls::Error) -> bool {
+    use CertificateError::{NotValidForName, NotValidForNameContext};
+    matches!(error, rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. }))
+}
+
 /// Returns whether a certificate was refused because it is an authority's.
 fn is_authority(error: &rustls::Error) -> bool {
     let rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(cause))) = error else {
@@ -218,14 +243,16 @@ fn is_authority(error: &rustls::Error) -> bool {
     matches!(cause.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity))
 }
 
-/// Checks a certificate that is trusted itself: whether it is for this name, and for this time.
+/// Checks a certificate that is trusted itself: whether it is for this name, if one is given, and
+/// for this time.
 fn check_itself(
     certificate: &CertificateDer<'_>,
-    name: &ServerName<'_>,
+    name: Option<&ServerName<'_>>,
     now: UnixTime,
 ) -> Result<(), rustls::Error> {
     let parsed = webpki::EndEntityCert::try_from(certificate).map_err(|_| bad_encoding())?;
-    parsed.verify_is_valid_for_subject_name(name).map_err(|error| match error {
+    let is_for = |name| parsed.verify_is_valid_for_subject_name(name);
+    name.map_or(Ok(()), is_for).map_err(|error| match error {
         webpki::Error::CertNotValidForName(context) => {
             let (expected, presented) = (context.expected, context.presented);
             CertificateError::NotValidForNameContext { expected, presented }

@@ -62,6 +62,8 @@ impl ClientTls {
 pub enum Proof {
     /// A valid certificate for the name, from one of these authorities.
     Authorities(Roots),
+    /// A valid certificate from one of these authorities, for whatever name.
+    Chain(Roots),
     /// The possession of one of these keys: each is the SHA-256 of a SubjectPublicKeyInfo (RFC 7858
     /// §4.2). Nothing else about the certificate counts then, neither names nor dates.
     Keys(Vec<[u8; 32]>),

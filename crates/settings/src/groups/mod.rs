@@ -50,7 +50,7 @@ pub use records::{IncludingText, RecordSet};
 pub use resolvers::{LocalRootSettings, ResolverSettings, RouteSettings, RouteWay};
 pub use schema::{
     AlgorithmWord, CdsDigestWord, CdsWord, CheckWord, ClientSubnetUse, DeviceFamilyWord, LogFormat, LogLevel,
-    LogTime, SerialWord, SigningAlgorithmWord, StayAwake, TlsVersionWord, ZonemdWord,
+    LogTime, SerialWord, SigningAlgorithmWord, StayAwake, TlsVersionWord, VerifyWord, ZonemdWord,
 };
 pub use sets::{DynamicKind, DynamicSet, ListPlace, Set, SetList};
 pub use signing::SigningSettings;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use diagnostic::At;
 use plan::Secret;
 use plan::upstreams::{Hedge, Patience, Pick, Scheme};
-use schema::ClientSubnetUse;
+use schema::{ClientSubnetUse, VerifyWord};
 use wire::{NameBuf, Rcode};
 
 /// A group of upstream servers.
@@ -83,7 +83,7 @@ pub struct ServerTls {
     /// The authorities that are trusted.
     pub roots: At<TrustedRoots>,
     /// Whether it must prove anything.
-    pub verify: bool,
+    pub verify: VerifyWord,
     /// Whether it is told its name (SNI).
     pub sends_name: bool,
     /// Whether queries may leave before it has answered (TLS 1.3 early data).

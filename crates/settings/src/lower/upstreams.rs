@@ -10,7 +10,7 @@ use super::notation::{interface, path, pick, pin, rcode_term, relay, server, tls
 use super::read::{Values as _, unreachable_kind};
 use super::{Lowering, Section};
 use crate::groups::{Bootstrap, ClientSubnetUse, Group, GroupServer, Host, Server, ServerTls, TrustedRoots};
-use schema::{Kind, Value};
+use schema::{Kind, Value, VerifyWord};
 
 impl Lowering<'_> {
     pub(super) fn groups(&mut self, root: &Section<'_>) -> Vec<Group> {
@@ -210,7 +210,7 @@ impl Lowering<'_> {
                 })
                 .values(),
             roots,
-            verify: self.boolean(item, "verify"),
+            verify: self.word(item, "verify", VerifyWord::parse),
             sends_name: self.boolean(item, "sni"),
             early_data: self.boolean(item, "early-data"),
         }
@@ -232,6 +232,7 @@ impl Lowering<'_> {
                 (scheme.is_secured(), *scheme != Scheme::Udp, has_name)
             }
         };
+        let proves_nothing = self.word(item, "verify", VerifyWord::parse) == VerifyWord::Nothing;
         let mut ignored = Vec::new();
         let mut relayless = false;
         let mut say = |keys: &[&str], why: &str| {
@@ -262,7 +263,7 @@ impl Lowering<'_> {
             );
         } else if item.entry("pins").is_some() {
             say(&["roots", "verify"], "\"pins\" says which keys count");
-        } else if self.said(item, "verify").is_some() {
+        } else if proves_nothing {
             say(&["roots"], "nothing is verified");
         }
         if !is_connected {

@@ -248,7 +248,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Returns a server of a group; who names no certificates for TLS gets no proof there.
+    /// Returns a server of a group. Over TLS, one with a name must prove it, one without must have a
+    /// certificate of the authorities that are named, if any are.
     fn upstream(&mut self, server: String, at: Span, is_tls: bool) -> yaml::Node {
         if !is_tls {
             return tree::text(server, at);
@@ -256,20 +257,17 @@ impl Lowering<'_> {
         let bundle = self.last("tls-cert-bundle").or(self.last("ssl-cert-bundle"));
         let is_system = self.last("tls-system-cert").is_some_and(|word| word.text == "yes");
         let has_name = server.contains('#');
+        let mut is_checked = true;
         let mut entries = vec![("address", tree::text(server, at))];
         match bundle.filter(|word| !word.text.is_empty()) {
             Some(word) => entries.push(("roots", self.file(word))),
-            None if is_system => {}
-            None => {
-                if has_name {
-                    let problem = Problem::warning(
-                        at,
-                        "no certificates are named that could prove who this server is: it is asked without proof",
-                    );
-                    self.problems.push(problem.hint("\"tls-cert-bundle\" names a file with authorities, \"tls-system-cert: yes\" takes those that the program comes with"));
-                }
-                entries.push(("verify", tree::flag(false, at)));
-            }
+            None if is_system || has_name => {}
+            None => is_checked = false,
+        }
+        match (has_name, is_checked) {
+            (true, _) => {}
+            (false, true) => entries.push(("verify", tree::text("chain".to_owned(), at))),
+            (false, false) => entries.push(("verify", tree::flag(false, at))),
         }
         if let (false, at) = self.flag("tls-use-sni") {
             entries.push(("sni", tree::flag(false, at)));

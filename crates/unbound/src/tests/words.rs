@@ -95,16 +95,20 @@ fn servers_of_zones_are_asked_over_tcp_or_tls_where_the_file_says_so() {
         format!("server: ssl-upstream: yes {zone}"),
     ] {
         let system = format!("server: tls-system-cert: yes {tls}");
-        assert_eq!(servers(&system, "forward-a.example"), "[{address: tls://192.0.2.1:853}]", "{tls}");
+        let chain = "[{address: tls://192.0.2.1:853, verify: chain}]";
+        assert_eq!(servers(&system, "forward-a.example"), chain, "{tls}");
+        let named = tls.replace("192.0.2.1", "192.0.2.1#dns.example");
+        let proven = "[{address: tls://192.0.2.1:853#dns.example}]";
+        assert_eq!(servers(&named, "forward-a.example"), proven, "{named}");
         let without = servers(&tls, "forward-a.example");
         assert_eq!(without, "[{address: tls://192.0.2.1:853, verify: false}]", "{tls}");
         for bundle in ["tls-cert-bundle", "ssl-cert-bundle"] {
             let own = servers(&format!("server: {bundle}: /ca.pem {tls}"), "forward-a.example");
-            assert_eq!(own, "[{address: tls://192.0.2.1:853, roots: /ca.pem}]", "{tls}");
+            assert_eq!(own, "[{address: tls://192.0.2.1:853, roots: /ca.pem, verify: chain}]", "{tls}");
         }
         let silent =
             servers(&format!("server: tls-system-cert: yes tls-use-sni: no {tls}"), "forward-a.example");
-        assert_eq!(silent, "[{address: tls://192.0.2.1:853, sni: false}]", "{tls}");
+        assert_eq!(silent, "[{address: tls://192.0.2.1:853, verify: chain, sni: false}]", "{tls}");
     }
     let stub = "stub-zone: name: a.example stub-addr: 192.0.2.1";
     check(&format!("{stub} stub-tcp-upstream: yes"), "resolvers/default/zones/a.example/tcp-only", "true");

@@ -12,7 +12,7 @@ use plan::upstreams::{
 
 use super::{Machine, bootstrap};
 use environment::Environment;
-use settings::{Group, GroupServer, Host, Server, Stamp, TrustedRoots};
+use settings::{Group, GroupServer, Host, Server, Stamp, TrustedRoots, VerifyWord};
 
 /// Returns the servers that an item of a group stands for, the one with this number: none if there
 /// is a mistake in it.
@@ -235,10 +235,12 @@ impl<'s> One<'s> {
         };
         let proof = if !tls.pins.is_empty() && !is_other {
             Proof::Keys(tls.pins.clone())
-        } else if tls.verify {
-            Proof::Authorities(roots(&tls.roots, environment, problems)?)
         } else {
-            Proof::None
+            match tls.verify {
+                VerifyWord::Name => Proof::Authorities(roots(&tls.roots, environment, problems)?),
+                VerifyWord::Chain => Proof::Chain(roots(&tls.roots, environment, problems)?),
+                VerifyWord::Nothing => Proof::None,
+            }
         };
         let certificates = stamp.map(|stamp| stamp.certificates.clone()).unwrap_or_default();
         Some(ClientTls {

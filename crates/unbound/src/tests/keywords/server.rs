@@ -133,13 +133,13 @@ keywords! {
     ssl_port: "tls-service-key: /etc/key tls-service-pem: /etc/pem interface: 127.0.0.1@860", "860"
         => "listen: [{at: 127.0.0.1:860, transport: [tls]}]";
     tls_cert_bundle: "forward-zone: name: . forward-addr: 192.0.2.1 server: tls-upstream: yes", "/etc/pem"
-        => "upstreams/root-forward/servers: [{address: tls://192.0.2.1:853, roots: /etc/pem}]";
+        => "upstreams/root-forward/servers: [{address: tls://192.0.2.1:853, roots: /etc/pem, verify: chain}]";
     ssl_cert_bundle: "forward-zone: name: . forward-addr: 192.0.2.1 server: tls-upstream: yes", "/etc/pem"
-        => "upstreams/root-forward/servers: [{address: tls://192.0.2.1:853, roots: /etc/pem}]";
+        => "upstreams/root-forward/servers: [{address: tls://192.0.2.1:853, roots: /etc/pem, verify: chain}]";
     tls_win_cert: "forward-zone: name: . forward-addr: 192.0.2.1 server: tls-upstream: yes", "yes"
         => "warning: \"tls-win-cert\" has no effect: this is not Windows";
     tls_system_cert: "forward-zone: name: . forward-addr: 192.0.2.1 server: tls-upstream: yes", "yes"
-        => "upstreams/root-forward/servers: [{address: tls://192.0.2.1:853}]";
+        => "upstreams/root-forward/servers: [{address: tls://192.0.2.1:853, verify: chain}]";
     tls_additional_port:
         "tls-service-key: /etc/key tls-service-pem: /etc/pem interface: 127.0.0.1@860",
         "860"
