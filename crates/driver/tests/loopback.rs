@@ -98,6 +98,7 @@ impl House {
             extended_errors: true,
             takes_dnssec_ok: true,
             fills_truncated: false,
+            rotates: false,
             minimal_any: true,
             recursion_available: true,
             number: 1,

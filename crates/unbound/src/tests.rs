@@ -523,6 +523,30 @@ fn trust_anchors_are_shown_unless_they_are_hidden() {
 }
 
 #[test]
+fn forwarders_that_are_not_to_be_asked_are_not_asked() {
+    let text = |spared: &str, first: &str| {
+        format!(
+            "server: do-not-query-address: {spared}\n\
+             forward-zone: name: corp.example forward-addr: 192.0.2.1 forward-addr: 127.0.0.1@5353 {first}"
+        )
+    };
+    let servers = "upstreams/forward-corp.example/servers";
+    let (entries, found) = read_files(&[("u.conf", &text("198.51.100.0/24", ""))]);
+    assert_eq!(at(&entries, servers), "[192.0.2.1:53]");
+    assert!(
+        found[0].contains("\"127.0.0.1@5353\" is never asked: \"do-not-query-localhost: yes\""),
+        "{found:?}"
+    );
+    // None is left: names of the zone fail, or are resolved.
+    let (entries, found) = read_files(&[("u.conf", &text("192.0.2.0/24", ""))]);
+    assert!(found[0].contains("\"do-not-query-address: 192.0.2.0/24\""), "{found:?}");
+    let steps = at(&entries, "policy/main");
+    assert!(steps.contains("{if: qname in suffix:corp.example, do: respond(servfail)}"), "{steps}");
+    let (entries, _) = read_files(&[("u.conf", &text("192.0.2.0/24", "forward-first: yes"))]);
+    assert!(!at(&entries, "policy/main").contains("servfail"));
+}
+
+#[test]
 fn forward_zones_are_those_of_the_resolver() {
     let text = "forward-zone: name: corp.example. forward-addr: 192.0.2.1@5353 forward-host: dns.example forward-first: yes\n\
                 forward-zone: name: . forward-tls-upstream: yes forward-addr: 192.0.2.2#dns.example\n\
@@ -594,7 +618,8 @@ fn the_oldest_version_of_tls_is_that_of_the_list() {
     };
     assert_eq!(least("TLSv1.2 TLSv1.3"), ("1.2".to_owned(), 0));
     assert_eq!(least("TLSv1.3"), ("1.3".to_owned(), 0));
-    assert_eq!(least("TLSv1.1, TLSv1.2"), ("1.2".to_owned(), 1), "the first is not offered");
+    assert_eq!(least("TLSv1.2"), ("1.2".to_owned(), 1), "what is offered besides is said");
+    assert_eq!(least("TLSv1.1, TLSv1.2, TLSv1.3"), ("1.2".to_owned(), 1), "the first is not offered");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Keywords of `unbound.conf` with the built program: what each does to answers and to the log.
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use testkit::redis::Redis;
@@ -73,6 +74,32 @@ fn rpz_cname_override_is_the_alias_in_place_of_what_the_zone_says() {
     contains(&said, "walled.example.net.\t");
     contains(&said, "192.0.2.7");
     lacks(&ask(&server, "other.example.org"), "CNAME");
+}
+
+#[test]
+fn rrset_roundrobin_has_each_address_first_now_and_then() {
+    let addresses = [7, 8, 9]
+        .iter()
+        .fold(Answer::default(), |answer, &last| answer.and(Rtype::A, 300, &[192, 0, 2, last]));
+    let upstream = Stub::start(Script::always(addresses));
+    let data = [1, 2, 3].map(|last| format!(" local-data: \"printer.home.arpa A 10.0.0.{last}\"\n"));
+    for (word, names, expected) in [("", 3, 3), (" rrset-roundrobin: no\n", 1, 1)] {
+        let server = start(&upstream, &format!("{word}{}", data.concat()), &[]);
+        for name in ["www.example.org", "printer.home.arpa"] {
+            let mut firsts = BTreeSet::new();
+            let mut asked = 0;
+            while asked < 40 || firsts.len() < names {
+                let said = server.dig(&[name, "A", "+short"]);
+                assert_eq!(said.lines().count(), 3, "{said}");
+                firsts.extend(said.lines().next().map(str::to_owned));
+                asked += 1;
+                assert!(asked < 1_000, "{name}: {firsts:?}");
+            }
+            assert_eq!(firsts.len(), expected, "{word}{name}: {firsts:?}");
+        }
+        assert_eq!(upstream.count("www.example.org."), 1, "it is in the cache");
+        upstream.forget();
+    }
 }
 
 #[test]

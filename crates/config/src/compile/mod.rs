@@ -501,6 +501,7 @@ impl Prepared<'_> {
             extended_errors: settings.extended_errors,
             takes_dnssec_ok: settings.takes_dnssec_ok,
             fills_truncated: settings.fills_truncated,
+            rotates: settings.rotate,
             minimal_any: settings.minimal_any,
             number: keep.snapshots,
             // What became of a query follows from its path, whether that is recorded or not.

@@ -153,6 +153,12 @@ impl Answer {
         Self { end: Ending::Silent, errors: Errors::Reason(code, text), ..Self::empty(rcode, None) }
     }
 
+    /// Returns whether its answer section has more than one record.
+    #[inline(always)]
+    pub(crate) const fn has_several(&self) -> bool {
+        self.counts[0] > 1
+    }
+
     /// Returns where its records stand in a message whose question ends at `body_at`.
     #[inline]
     pub(crate) const fn shape(&self, body_at: usize) -> Shape {

@@ -149,7 +149,7 @@ impl Edit {
                 Ok(Outcome::Same)
             }
             Self::Shuffle => {
-                draft.order(Order::<fn(IpAddr) -> u32>::Rotated(chance(request, env)));
+                draft.rotate(request, env);
                 Ok(Outcome::Same)
             }
             Self::Limit(limit) => draft.limit(*limit).map(Outcome::changed),
@@ -239,6 +239,13 @@ impl Rebind {
         removing(draft, request, |draft| draft.remove_addresses_of(counts, |address| self.refuses(address)))?;
         answer.errors = errors;
         Ok(Outcome::Changed)
+    }
+}
+
+impl Draft<'_> {
+    /// Puts another address of each RRset of the answer first than the last time.
+    pub(crate) fn rotate(&mut self, request: &Request<'_>, env: &Environment<'_>) {
+        self.order(Order::<fn(IpAddr) -> u32>::Rotated(chance(request, env)));
     }
 }
 

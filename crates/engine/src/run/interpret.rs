@@ -94,6 +94,7 @@ impl Run<'_> {
                 Op::Unmark(bits) => self.interim.marks &= !bits,
                 Op::Local(local) => {
                     if let Some(answer) = self.look_up_local(local, work.message) {
+                        self.rotate(&answer, context, work);
                         return told(self.known::<OUTSIDE>(answer, context), step, tracer);
                     }
                 }
@@ -110,11 +111,14 @@ impl Run<'_> {
                     }
                 }
                 Op::Cache(cache) => match self.look_up(step, cache, context, work, tracer) {
-                    Some(answer) if cache.continues => {
+                    Some(answer) => {
+                        self.rotate(&answer, context, work);
+                        if !cache.continues {
+                            return End::Answer(answer);
+                        }
                         self.go_on_with(answer, work);
                         continue;
                     }
-                    Some(answer) => return End::Answer(answer),
                     None => continue,
                 },
                 Op::Reject(rcode, ede) => return told(reject(*rcode, *ede, context), step, tracer),
@@ -347,11 +351,13 @@ impl Run<'_> {
             Built::End(_) | Built::GoOn(_) if OUTSIDE => Some(told(End::Nothing, step, tracer)),
             Built::End(answer) => {
                 context.counters.answers_fixed.bump();
+                self.rotate(&answer, context, work);
                 work.ttl_count = None;
                 Some(told(End::Answer(answer), step, tracer))
             }
             Built::GoOn(answer) => {
                 context.counters.answers_fixed.bump();
+                self.rotate(&answer, context, work);
                 tracer.step(step, StepOutcome::Answered);
                 self.go_on_with(answer, work);
                 None
@@ -362,6 +368,20 @@ impl Run<'_> {
                 None
             }
         }
+    }
+
+    /// Has addresses that come from memory take turns in being the first, if that is wanted.
+    #[inline(always)]
+    fn rotate(&self, answer: &Answer, context: &Context<'_>, work: &mut Workspace<'_>) {
+        if context.snapshot.rotates && answer.has_several() {
+            self.rotate_addresses(answer, &context.env, work);
+        }
+    }
+
+    #[inline(never)]
+    fn rotate_addresses(&self, answer: &Answer, env: &Environment<'_>, work: &mut Workspace<'_>) {
+        let shape = answer.shape(self.request.body_at());
+        Draft { message: work.message, spare: work.spare, shape }.rotate(&self.request, env);
     }
 
     /// Changes the records of the answer there is.

@@ -200,6 +200,7 @@ fn snapshot(gate: Gate, ops: Vec<Op>) -> Snapshot {
         extended_errors: true,
         takes_dnssec_ok: true,
         fills_truncated: false,
+        rotates: false,
         minimal_any: true,
         recursion_available: true,
         number: 1,

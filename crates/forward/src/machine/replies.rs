@@ -1,7 +1,7 @@
 //! Which of the replies that come is the answer.
 
 use timers::{Moment, Span};
-use wire::{Message, Rcode, Rtype, Section};
+use wire::{Flags, Message, Rcode, Rtype, Section};
 
 use crate::machine::{Ended, Ending, Forward, Held};
 use exchange::Heard;
@@ -31,6 +31,25 @@ fn wanted<'m>(message: &Message<'m>, qtype: Rtype) -> impl Iterator<Item = &'m [
     answers.filter(move |record| record.rtype == qtype).map(|record| record.rdata)
 }
 
+/// Returns whether a reply names other servers in place of the answer that was asked for with RD (RFC
+/// 2308 §2.2): whoever sent it does not resolve names for us.
+fn is_referral(message: &Message<'_>) -> bool {
+    let header = &message.header;
+    let has_resolved = !header.flags.has(Flags::RD) || header.flags.has(Flags::RA);
+    if header.answers > 0 || header.authorities == 0 || has_resolved || header.flags.has(Flags::AA) {
+        return false;
+    }
+    let mut is_referral = false;
+    for record in message.records().filter(|record| record.section == Section::Authority) {
+        match record.rtype {
+            Rtype::SOA => return false,
+            Rtype::NS => is_referral = true,
+            _ => {}
+        }
+    }
+    is_referral && message.rcode() == Rcode::NOERROR
+}
+
 /// Returns whether two answers say the same: that there is nothing, or that there is a certain
 /// record.
 fn agree(vote: &[u8], message: &Message<'_>, qtype: Rtype) -> bool {
@@ -49,7 +68,7 @@ impl<N: Network> Forward<N> {
         let pool = self.fetch_of(key, heard.request)?.pool;
         let from = Some((heard.address, heard.took));
         let rcode = heard.message.rcode();
-        if !self.fallback_on(pool).has(rcode) {
+        if !self.fallback_on(pool).has(rcode) && !is_referral(&heard.message) {
             self.exchange.was_usable(heard, now);
             let message = heard.message;
             let ended = match self.pools.get(pool as usize).map(|pool| pool.plan.pick) {

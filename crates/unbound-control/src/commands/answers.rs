@@ -15,7 +15,7 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher as _};
 
-use cache::KeyBits;
+use cache::{KeyBits, Security};
 use control::api::Record;
 use server::CachedAnswer;
 use wire::{Class, Flags, Message, NameBuf, Rtype, Section, Ttl, Writer};
@@ -27,9 +27,17 @@ use crate::texts::{At, Texts};
 /// How much records of an answer are trusted, in the other program's numbers: those of an answer
 /// that has no authority.
 const TRUST: u32 = 8;
-/// What is known of signatures: nothing. Whoever loads them checks them, as nobody can prove what a
-/// file says of itself.
+/// What is known of the signatures of records: nothing. Who loads an answer validates it before it
+/// gets AD.
 const SECURITY: u32 = 0;
+/// The other program's numbers of what is known of an answer; 2 and more but this last one are
+/// outcomes of validation that clients may see.
+const UNCHECKED: u8 = 0;
+const BOGUS: u8 = 1;
+const INDETERMINATE: u8 = 2;
+const INSECURE: u8 = 3;
+const SENTINEL_FAILED: u8 = 4;
+const SECURE: u8 = 5;
 /// What stands for no extended error.
 const NO_ERROR: &str = "-1";
 /// Sets of records that an answer can have: the shortest record takes 11 octets.
@@ -148,16 +156,27 @@ fn write_message(answer: &CachedAnswer<'_>, output: &mut Output) -> Result<(), G
     let flags = Flags::QR.0 | Flags::RA.0 | entry.rcode.0 & 0xf;
     let error = entry.ede.map_or_else(|| NO_ERROR.to_owned(), |code| code.0.to_string());
     output.line(format_args!(
-        "msg {} {} {} {flags} 1 {} {SECURITY} {answers} {authorities} {additionals} {error}",
+        "msg {} {} {} {flags} 1 {} {} {answers} {authorities} {additionals} {error}",
         super::dotted(&entry.name.to_string()),
         entry.qclass,
         entry.qtype,
         answer.ttl,
+        number_of(entry.security),
     ))?;
     for set in sections.iter().flatten() {
         output.line(format_args!("{} IN {} 0", set.owner, set.rtype))?;
     }
     Ok(())
+}
+
+const fn number_of(security: Security) -> u8 {
+    match security {
+        Security::Unchecked => UNCHECKED,
+        Security::Bogus => BOGUS,
+        Security::Indeterminate => INDETERMINATE,
+        Security::Insecure => INSECURE,
+        Security::Secure => SECURE,
+    }
 }
 
 /// The owner and the type of a set of records, as text; signatures belong to what they cover.
@@ -212,6 +231,7 @@ fn only_record(line: &str) -> Option<policy::records::Record> {
 }
 
 pub(super) fn load_cache(call: &mut Call<'_>) -> Outcome {
+    let validates = call.context.operator.resolver_anchors(None).is_ok();
     let mut known = Known::default();
     expect(call, "START_RRSET_CACHE")?;
     loop {
@@ -245,7 +265,7 @@ pub(super) fn load_cache(call: &mut Call<'_>) -> Outcome {
                 sets.push((super::dotted(&owner.to_ascii_lowercase()), rtype.to_owned()));
             }
         }
-        if !is_too_long {
+        if !is_too_long && head.is_for_clients(validates) {
             keep(call, &head, &sets, &known);
         }
     }
@@ -269,13 +289,24 @@ struct Head {
     qtype: Rtype,
     flags: u16,
     ttl: u32,
+    security: u8,
     counts: [usize; 3],
 }
 
 impl Head {
+    /// Returns whether clients may get the answer from a server that validates, or one that does not:
+    /// who asked for one with CD got it unchecked, and bogus, too.
+    const fn is_for_clients(&self, validates: bool) -> bool {
+        match self.security {
+            BOGUS | SENTINEL_FAILED => false,
+            UNCHECKED => !validates,
+            _ => true,
+        }
+    }
+
     fn read(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let &["msg", qname, "IN", qtype, flags, "1", ttl, _, answers, authorities, additionals, ..] =
+        let &["msg", qname, "IN", qtype, flags, "1", ttl, security, answers, authorities, additionals, ..] =
             words.as_slice()
         else {
             return None;
@@ -285,6 +316,7 @@ impl Head {
             qtype: qtype.parse().ok()?,
             flags: flags.parse().ok()?,
             ttl: ttl.parse().ok()?,
+            security: security.parse().ok()?,
             counts: [answers.parse().ok()?, authorities.parse().ok()?, additionals.parse().ok()?],
         })
     }

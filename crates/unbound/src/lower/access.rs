@@ -31,30 +31,19 @@ enum Right {
     Deny,
 }
 
-impl Lowering<'_> {
+impl<'f> Lowering<'f> {
     pub(super) fn access(&mut self) {
-        let mut rights: Vec<(Prefix, Right, Option<&Statement>)> = Vec::new();
-        for (text, right) in [
-            ("0.0.0.0/0", Right::Refuse),
-            ("::/0", Right::Refuse),
-            (LOOPBACK[0], Right::Allow),
-            (LOOPBACK[1], Right::Allow),
-        ] {
-            rights.push((prefix(text).expect("a prefix"), right, None));
-        }
         for statement in self.all("access-control") {
-            if let Some((prefix, right)) = self.right(statement) {
-                rights.retain(|(known, ..)| *known != prefix);
-                rights.push((prefix, right, Some(statement)));
+            let [network, action] = [statement.word(0), statement.word(1)];
+            if prefix(&network.text).is_none() {
+                let problem = Problem::error(network.span, format!("\"{}\" is not a prefix", network.text));
+                self.problems.push(
+                    problem.expected("an address, or one with the number of its bits, such as 192.0.2.0/24"),
+                );
             }
+            self.action(action);
         }
-        // Who has a tag may ask, unless the file says otherwise of the same prefix.
-        for statement in self.all("access-control-tag") {
-            let known = |prefix| rights.iter().any(|&(known, ..)| known == prefix);
-            if let Some(prefix) = prefix(&statement.word(0).text).filter(|&prefix| !known(prefix)) {
-                rights.push((prefix, Right::Allow, Some(statement)));
-            }
-        }
+        let rights = self.rights();
         let whole = self.tree.whole();
         if self.interfaces(&rights) {
             return;
@@ -76,6 +65,48 @@ impl Lowering<'_> {
         if !self.tree.has(&["allow"]) {
             self.set(&["allow"], tree::list(Vec::new()));
         }
+    }
+
+    /// Returns what clients may, by their addresses.
+    fn rights(&self) -> Vec<(Prefix, Right, Option<&'f Statement>)> {
+        let mut rights: Vec<(Prefix, Right, Option<&'f Statement>)> = Vec::new();
+        for (text, right) in [
+            ("0.0.0.0/0", Right::Refuse),
+            ("::/0", Right::Refuse),
+            (LOOPBACK[0], Right::Allow),
+            (LOOPBACK[1], Right::Allow),
+        ] {
+            rights.push((prefix(text).expect("a prefix"), right, None));
+        }
+        for statement in self.all("access-control") {
+            let right = Right::read(&statement.word(1).text);
+            if let (Some(prefix), Some(right)) = (prefix(&statement.word(0).text), right) {
+                rights.retain(|(known, ..)| *known != prefix);
+                rights.push((prefix, right, Some(statement)));
+            }
+        }
+        // Who has a tag may ask, unless the file says otherwise of the same prefix.
+        for statement in self.all("access-control-tag") {
+            let known = |prefix| rights.iter().any(|&(known, ..)| known == prefix);
+            if let Some(prefix) = prefix(&statement.word(0).text).filter(|&prefix| !known(prefix)) {
+                rights.push((prefix, Right::Allow, Some(statement)));
+            }
+        }
+        rights
+    }
+
+    /// Returns the proxies whose headers count: who is neither refused nor denied. Where interfaces
+    /// say who may ask, that is who is not named.
+    pub(super) fn proxies(&self) -> Vec<String> {
+        let by_interface = ["interface-action", "interface-tag", "interface-view"];
+        let is_open = by_interface.into_iter().any(|keyword| self.all(keyword).next().is_some());
+        let (allowed, others): (Vec<_>, Vec<_>) =
+            self.rights().into_iter().partition(|(prefix, right, statement)| match right {
+                Right::Refuse | Right::Deny => is_open && prefix.bits() == 0 && statement.is_none(),
+                _ => true,
+            });
+        let parts = allowed.iter().flat_map(|(prefix, ..)| effective(*prefix, &others));
+        parts.map(|part| part.to_string()).collect()
     }
 
     /// Notes for the policy what those may besides that may ask.
@@ -188,36 +219,30 @@ impl Lowering<'_> {
         }
     }
 
-    fn right(&mut self, statement: &Statement) -> Option<(Prefix, Right)> {
-        let [network, action] = [statement.word(0), statement.word(1)];
-        let prefix = prefix(&network.text);
-        if prefix.is_none() {
-            let problem = Problem::error(network.span, format!("\"{}\" is not a prefix", network.text));
-            self.problems.push(
-                problem.expected("an address, or one with the number of its bits, such as 192.0.2.0/24"),
-            );
-        }
-        let right = self.action(action);
-        Some((prefix?, right?))
-    }
-
     fn action(&mut self, action: &Word) -> Option<Right> {
-        Some(match action.text.as_str() {
-            "allow" => Right::Allow,
-            "allow_snoop" => Right::Snoop,
-            "allow_setrd" => Right::SetRd,
-            "refuse_non_local" => Right::RefuseNonLocal,
-            "deny_non_local" => Right::DenyNonLocal,
-            "refuse" => Right::Refuse,
-            "deny" => Right::Deny,
-            "allow_cookie" => Right::Cookie,
-            other => {
-                let problem = Problem::error(action.span, format!("\"{other}\" is no action"));
-                self.problems.push(problem.expected(
-                    "allow, allow_cookie, allow_setrd, allow_snoop, refuse, refuse_non_local, deny or deny_non_local",
-                ));
-                return None;
-            }
+        let right = Right::read(&action.text);
+        if right.is_none() {
+            let problem = Problem::error(action.span, format!("\"{}\" is no action", action.text));
+            self.problems.push(problem.expected(
+                "allow, allow_cookie, allow_setrd, allow_snoop, refuse, refuse_non_local, deny or deny_non_local",
+            ));
+        }
+        right
+    }
+}
+
+impl Right {
+    fn read(action: &str) -> Option<Self> {
+        Some(match action {
+            "allow" => Self::Allow,
+            "allow_snoop" => Self::Snoop,
+            "allow_setrd" => Self::SetRd,
+            "refuse_non_local" => Self::RefuseNonLocal,
+            "deny_non_local" => Self::DenyNonLocal,
+            "refuse" => Self::Refuse,
+            "deny" => Self::Deny,
+            "allow_cookie" => Self::Cookie,
+            _ => return None,
         })
     }
 }

@@ -172,8 +172,8 @@ impl Lowering<'_> {
             entries.push(("name", tree::text(name, at)));
         }
         if let Some(word) = proxied {
-            // Whoever comes there begins with a header.
-            entries.push(("proxy-protocol-from", tree::list(vec![tree::text("any", word.span)])));
+            let proxies = self.proxies().into_iter().map(|proxy| tree::text(proxy, word.span));
+            entries.push(("proxy-protocol-from", tree::list(proxies.collect())));
         }
         if let (Some(path), true) = (self.last("http-endpoint"), self.is_https(place.port())) {
             entries.push(("paths", tree::list(vec![tree::as_written(path)])));
@@ -280,13 +280,16 @@ impl Lowering<'_> {
             self.tree.push(&["tls", "certificates"], item);
         }
         if let Some(word) = self.last("tls-protocols") {
-            let mut has_v1_2 = false;
+            let (mut has_v1_2, mut has_v1_3) = (false, false);
             for protocol in word.text.split([' ', ',']).filter(|text| !text.is_empty()) {
                 match protocol {
                     "TLSv1.2" => has_v1_2 = true,
-                    "TLSv1.3" => {}
+                    "TLSv1.3" => has_v1_3 = true,
                     other => self.warn(word.span, format!("\"{other}\" is not offered: TLS 1.2 and 1.3 are")),
                 }
+            }
+            if has_v1_2 && !has_v1_3 {
+                self.warn(word.span, "TLS 1.3 is offered, too: clients that know it take it".to_owned());
             }
             let least = if has_v1_2 { "1.2" } else { "1.3" };
             self.set(&["tls", "min-version"], tree::text(least, word.span));

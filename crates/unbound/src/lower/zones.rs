@@ -1,9 +1,11 @@
 //! Zones whose names are found in ways of their own: stub and forward zones.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use diagnostic::{Problem, Span};
 
+use super::access::prefix;
 use super::{Lowering, RESOLVER};
 use crate::keywords::Section;
 use crate::names::{bare, is_below};
@@ -79,15 +81,10 @@ impl Lowering<'_> {
     /// Has the servers of a stub zone asked over TLS, as a group of upstreams is.
     fn stub_over_tls(&mut self, zone: &str, block: &Block) {
         let group = format!("stub-{}", super::label(zone));
-        for keyword in ["stub-addr", "stub-host"] {
-            for statement in block.all(keyword) {
-                let word = statement.word(0);
-                let node = self.upstream(server_text(&word.text, "tls://"), word.span, true);
-                self.tree.push(&["upstreams", &group, "servers"], node);
-            }
-        }
-        if !self.tree.has(&["upstreams", &group, "servers"]) {
-            return;
+        let Some(servers) = self.servers_to_ask(zone, block, ["stub-addr", "stub-host"]) else { return };
+        for word in servers {
+            let node = self.upstream(server_text(&word.text, "tls://"), word.span, true);
+            self.tree.push(&["upstreams", &group, "servers"], node);
         }
         self.warn(
             block.at,
@@ -144,16 +141,13 @@ impl Lowering<'_> {
         } else {
             ""
         };
-        for keyword in ["forward-addr", "forward-host"] {
-            for statement in block.all(keyword) {
-                let word = statement.word(0);
-                let server = server_text(&word.text, scheme);
-                let node = self.upstream(server, word.span, is_tls);
-                self.tree.push(&["upstreams", &group, "servers"], node);
-            }
-        }
-        if !self.tree.has(&["upstreams", &group, "servers"]) {
+        let Some(servers) = self.servers_to_ask(zone, block, ["forward-addr", "forward-host"]) else {
             return;
+        };
+        for word in servers {
+            let server = server_text(&word.text, scheme);
+            let node = self.upstream(server, word.span, is_tls);
+            self.tree.push(&["upstreams", &group, "servers"], node);
         }
         let whole = self.tree.whole();
         let (mixes_case, at) = self.flag("use-caps-for-id");
@@ -170,6 +164,47 @@ impl Lowering<'_> {
         let [a, b] = RESOLVER;
         self.set(&[a, b, "zones", zone, "forward"], tree::text(group, block.at));
         self.terms(zone, block, ("forward-first", "forward-no-cache"));
+    }
+
+    /// Returns the servers of a zone that may be asked. If none may, queries for the zone fail, unless
+    /// others are asked then; `None` if the zone changes nothing.
+    fn servers_to_ask<'b>(
+        &mut self,
+        zone: &str,
+        block: &'b Block,
+        keywords: [&'static str; 2],
+    ) -> Option<Vec<&'b Word>> {
+        let mut all = Vec::new();
+        let mut asked = Vec::new();
+        for word in keywords.into_iter().flat_map(|keyword| block.all(keyword)).map(|it| it.word(0)) {
+            all.push(word);
+            match self.never_asked(&word.text) {
+                Some(why) => {
+                    self.warn(word.span, format!("\"{}\" is never asked: \"{why}\"", word.text));
+                }
+                None => asked.push(word),
+            }
+        }
+        if all.is_empty() || !asked.is_empty() {
+            return (!all.is_empty()).then_some(asked);
+        }
+        let first = if block.section == Section::StubZone { "stub-first" } else { "forward-first" };
+        if block.flag(first).0 {
+            return None;
+        }
+        self.fail_for(zone, block.at);
+        Some(all)
+    }
+
+    /// Returns which statement keeps a server from being asked, if one does.
+    fn never_asked(&self, server: &str) -> Option<String> {
+        let address = server.split(['@', '#']).next().and_then(|text| text.parse::<IpAddr>().ok())?;
+        if address.is_loopback() && self.flag("do-not-query-localhost").0 {
+            return Some("do-not-query-localhost: yes".to_owned());
+        }
+        let mut named = self.all("do-not-query-address").map(|statement| &statement.word(0).text);
+        let named = named.find(|text| prefix(text).is_some_and(|prefix| prefix.contains(address)))?;
+        Some(format!("do-not-query-address: {named}"))
     }
 
     /// Says how long a silent forwarder is waited for, and how often it is asked.

@@ -149,12 +149,24 @@ fn cookie_secret_file_is_read_where_cookies_are_answered() {
 }
 
 #[test]
-fn proxy_protocol_port_has_headers_from_whoever_comes_there() {
-    check(
-        "server: interface: 192.0.2.1@54 interface: 192.0.2.1 proxy-protocol-port: 54",
-        "listen",
-        "[{at: 192.0.2.1:54, transport: [udp, tcp], proxy-protocol-from: [any]}, 192.0.2.1:53]",
-    );
+fn proxy_protocol_port_has_headers_from_those_that_may_ask() {
+    let text = "server: interface: 192.0.2.1@54 interface: 192.0.2.1 proxy-protocol-port: 54\n";
+    for (more, proxies) in [
+        ("", "127.0.0.0/8, ::1/128"),
+        (
+            "access-control: 10.0.0.0/8 refuse access-control: 10.9.0.0/16 allow_cookie access-control: ::1 deny",
+            "127.0.0.0/8, 10.9.0.0/16",
+        ),
+        // Whoever is not named may ask on this interface.
+        (
+            "access-control: 128.0.0.0/1 deny interface-action: 192.0.2.1@54 allow",
+            "0.0.0.0/1, ::/0, 127.0.0.0/8, ::1/128",
+        ),
+    ] {
+        let (entries, _) = read_files(&[("u.conf", &format!("{text}{more}"))]);
+        let listen = at(&entries, "listen");
+        assert!(listen.contains(&format!("proxy-protocol-from: [{proxies}]")), "{more}: {listen}");
+    }
 }
 
 #[test]

@@ -83,3 +83,38 @@ fn what_unbound_has_dumped_is_loaded_here_and_what_is_dumped_here_unbound_loads(
         assert_eq!(answer(last.port, name), (0, expect), "{name}: {dumped}");
     }
 }
+
+#[test]
+fn a_server_that_validates_loads_no_answer_that_is_bogus_or_that_nobody_validated() {
+    const FAILED: u8 = 2;
+    // What a file says of each answer, and whether clients get it: unchecked, bogus, indeterminate,
+    // insecure, and secure.
+    let answers = [(0, false), (1, false), (2, true), (3, true), (5, true)];
+    let line = |&(security, _): &(u8, bool)| {
+        format!(
+            "msg s{security}.example. IN A 33152 1 600 {security} 1 0 0 -1\ns{security}.example. IN A 0\n"
+        )
+    };
+    let records: String = answers
+        .iter()
+        .map(|(security, _)| {
+            format!(";rrset 600 1 0 8 0\ns{security}.example.\t600\tIN\tA\t192.0.2.{security}\n")
+        })
+        .collect();
+    let messages: String = answers.iter().map(line).collect();
+    let dump = format!(
+        "START_RRSET_CACHE\n{records}END_RRSET_CACHE\nSTART_MSG_CACHE\n{messages}END_MSG_CACHE\nEOF\n"
+    );
+    let nobody = format!("forward-zone:\n name: .\n forward-addr: 127.0.0.1@{}\n", free_port());
+    let anchor =
+        format!(" do-not-query-localhost: no\n trust-anchor: \"example. DS 1 8 2 {}\"\n", "00".repeat(32));
+    for (server, validates) in [(anchor.as_str(), true), (" do-not-query-localhost: no\n", false)] {
+        let here = Running::start(&Control::Unix, server, &nobody);
+        assert_eq!(here.theirs("load_cache", &dump), (0, "ok\n".to_owned()));
+        for (security, is_given) in answers {
+            let code = here.ask(&format!("s{security}.example")).0;
+            let is_given = is_given || !validates && security == 0;
+            assert_eq!(code == FAILED, !is_given, "{security}, {validates}: {code}");
+        }
+    }
+}

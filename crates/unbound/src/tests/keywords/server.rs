@@ -191,7 +191,7 @@ keywords! {
         "yes"
         => "listen: [{at: 127.0.0.1:443, transport: [http]}]";
     proxy_protocol_port: "interface: 127.0.0.1@5354", "5354"
-        => "listen: [{at: 127.0.0.1:5354, transport: [udp, tcp], proxy-protocol-from: [any]}]";
+        => "listen: [{at: 127.0.0.1:5354, transport: [udp, tcp], proxy-protocol-from: [127.0.0.0/8, ::1/128]}]";
     quic_port: "tls-service-key: /etc/key tls-service-pem: /etc/pem interface: 127.0.0.1@860", "860"
         => "listen: [{at: 127.0.0.1:860, transport: [quic]}]";
     quic_size: "", "16m"
