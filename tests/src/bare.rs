@@ -147,6 +147,7 @@ fn engine_with(rate: Option<RateRule>, ops: Vec<Op>, zones: Option<Arc<Zones>>) 
         extended_errors: true,
         takes_dnssec_ok: true,
         fills_truncated: false,
+        rotates: false,
         minimal_any: true,
         recursion_available: true,
         number: 1,

@@ -282,7 +282,7 @@ impl Lowering<'_> {
     fn transfer_limits(&mut self, block: &Block) -> Vec<(&'static str, Node)> {
         let mut entries = Vec::new();
         let limits = [
-            ("max-transfer-size", "transfer-size", 1 << 10, 1_u64 << 40, ""),
+            ("max-transfer-size", "transfer-size", 1 << 10, 1_u64 << 40, "B"),
             ("max-transfer-time", "transfer-time", 1000, 7 * 86_400_000, "ms"),
         ];
         for (keyword, ours, min, max, unit) in limits {

@@ -29,7 +29,7 @@ fn for_downstream_of_a_response_policy_zone_lets_clients_read_it() {
     check(
         "rpz: name: a.example primary: 192.0.2.1 max-transfer-size: 1m max-transfer-time: 60000",
         "zones",
-        "[{name: a.example, for-clients: false, primaries: [192.0.2.1], keep: false, transfer-size: 1048576, transfer-time: 60000ms}]",
+        "[{name: a.example, for-clients: false, primaries: [192.0.2.1], keep: false, transfer-size: 1048576B, transfer-time: 60000ms}]",
     );
 }
 

@@ -138,7 +138,7 @@ pub(super) mod auth_zone {
                 write-to: /etc/zone, keep: false}]";
         max_transfer_size: "name: example.org primary: 192.0.2.1", "16m"
             => "zones: [{name: example.org, allow-query: [127.0.0.0/8, ::1/128], primaries: [192.0.2.1], keep: \
-                false, transfer-size: 16777216}]";
+                false, transfer-size: 16777216B}]";
         max_transfer_time: "name: example.org primary: 192.0.2.1", "5000"
             => "zones: [{name: example.org, allow-query: [127.0.0.0/8, ::1/128], primaries: [192.0.2.1], keep: \
                 false, transfer-time: 5000ms}]";
@@ -512,7 +512,7 @@ pub(super) mod rpz {
                 without-soa)]}]; policy/response-policy-question: [blocklist(rpz-1, …";
         max_transfer_size: "name: rpz.example.org primary: 192.0.2.1", "16m"
             => "zones: [{name: rpz.example.org, for-clients: false, primaries: [192.0.2.1], keep: false, \
-                transfer-size: 16777216}]";
+                transfer-size: 16777216B}]";
         max_transfer_time: "name: rpz.example.org primary: 192.0.2.1", "5000"
             => "zones: [{name: rpz.example.org, for-clients: false, primaries: [192.0.2.1], keep: false, \
                 transfer-time: 5000ms}]";
