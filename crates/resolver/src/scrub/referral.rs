@@ -33,7 +33,7 @@ pub(super) fn read(
     asked: &Asked<'_>,
     terms: &Terms<'_>,
 ) -> Result<Option<Referral>, Fault> {
-    let (mut zone, mut names_servers) = (None, false);
+    let (mut zone, mut names_servers, mut leads_back) = (None, false, false);
     for record in message.records() {
         terms.work.pass().map_err(malformed)?;
         if record.section != Section::Authority || record.rtype != Rtype::NS || record.class != Class::IN {
@@ -45,6 +45,7 @@ pub(super) fn read(
         // NS records of the zone itself come beside a NODATA, too; those of other names say
         // nothing.
         let is_below = owner.len() > asked.zone.len() && owner.is_at_or_below(asked.zone);
+        leads_back |= asked.zone.is_at_or_below(owner);
         // RFC 4035 §3.1.4.1: the parent has the DS records, and no child knows better.
         let is_owners = asked.qtype == Rtype::DS && asked.qname == owner;
         if is_below && !is_owners && asked.qname.is_at_or_below(owner) {
@@ -58,9 +59,11 @@ pub(super) fn read(
     let is_denial = sets::soa(message, asked.qname, asked.denier(), terms).ok_or(Fault::Malformed)?;
     let Some(zone) = zone else {
         // A server that refers to where we come from does not know the zone, nor does one that has
-        // nothing to say and no AA. Who has a proof that something is not there has the zone.
+        // nothing to say and no AA. Who has a proof that something is not there has the zone; the
+        // proof beside a referral is the parent's, that there is no DS.
         let denies = || -> Result<bool, Unreadable> {
-            Ok(is_denial.is_some() || !sets::proofs(message, asked.denier(), terms)?.is_empty())
+            Ok(is_denial.is_some()
+                || !leads_back && !sets::proofs(message, asked.denier(), terms)?.is_empty())
         };
         let is_bare = is_forwarder && !names_servers;
         let is_answer =

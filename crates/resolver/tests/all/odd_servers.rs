@@ -95,6 +95,34 @@ fn a_proof_is_an_answer_without_aa_and_without_soa() {
 }
 
 #[test]
+fn a_server_that_refers_to_itself_is_lame_whatever_its_parent_proves() {
+    for (signing, requires_authority) in
+        [(Signing::Nsec, false), (Signing::Nsec, true), (NSEC3, false), (Signing::No, false)]
+    {
+        for has_other in [false, true] {
+            // The server of the parent does not serve the child.
+            let lame = "sub.example. NS ns8.sub.example.\nns8.sub.example. A 192.0.2.2";
+            let mut internet = Internet::default()
+                .zone(".", &["192.0.2.1"], Signing::Nsec, "")
+                .zone("example", &["192.0.2.2"], signing, lame)
+                .with(Settings { requires_authority, minimal_denials: false, ..plain_settings() });
+            if has_other {
+                let text = "www.sub.example. A 198.51.100.1";
+                internet = internet.zone("sub.example", &["192.0.2.9"], Signing::No, text);
+            }
+            let Signed { mut world, .. } = internet.build();
+            for _ in 0..4 {
+                let seen = world.resolve("www.sub.example", Rtype::A);
+                let expected = if has_other { (Rcode::NOERROR, 1) } else { (Rcode::SERVFAIL, 0) };
+                assert_eq!((seen.rcode, seen.answer.len()), expected, "{signing:?}: {seen:?}");
+                assert!(has_other || seen.authority.is_empty(), "{seen:?}");
+                world.pass_ms(3_700_000);
+            }
+        }
+    }
+}
+
+#[test]
 fn what_denies_comes_along_although_nobody_can_check_it() {
     // Signed, but its parent has no DS.
     let Signed { mut world, .. } = Internet::default()
