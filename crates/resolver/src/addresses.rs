@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use wire::{Prefix, Prefix64};
+use wire::{Name, Prefix, Prefix64};
+
+use crate::heap_name::HeapName;
 
 /// An address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,11 @@ pub struct AddressPolicy {
     pub private: bool,
     /// Addresses that are not asked in any case, above all our own.
     pub refused: Vec<Prefix>,
+    /// Addresses that records of name servers must not have, as in answers that are protected
+    /// against DNS rebinding.
+    pub private_addresses: Vec<Prefix>,
+    /// Domains whose names may have them.
+    pub private_domains: Vec<HeapName>,
     /// The prefix of a translator (NAT64, RFC 6052) through which servers with addresses of IPv4
     /// are asked, in place of asking them over IPv4.
     pub nat64: Option<Prefix64>,
@@ -71,6 +78,8 @@ impl Default for AddressPolicy {
             loopback: false,
             private: false,
             refused: Vec::new(),
+            private_addresses: Vec::new(),
+            private_domains: Vec::new(),
             nat64: None,
             preferred: None,
         }
@@ -126,22 +135,33 @@ impl AddressPolicy {
         })
     }
 
-    /// Reads the data of A and AAAA records, and returns those addresses that may be asked.
+    /// Reads the data of A and AAAA records of a name server, and returns those addresses that may
+    /// be asked.
     pub(crate) fn admitted<'d>(
         &self,
+        server: Name<'_>,
         records: impl Iterator<Item = &'d [u8]>,
         namer: Namer,
     ) -> impl Iterator<Item = IpAddr> {
-        self.admitted_of(records.filter_map(address), namer)
+        self.admitted_of(server, records.filter_map(address), namer)
     }
 
-    /// Returns those addresses that may be asked.
+    /// Returns those addresses of a name server that may be asked.
     pub(crate) fn admitted_of(
         &self,
+        server: Name<'_>,
         addresses: impl Iterator<Item = IpAddr>,
         namer: Namer,
     ) -> impl Iterator<Item = IpAddr> {
-        addresses.filter(move |&address| self.admits_of(address, namer))
+        let may_be_private = self.private_addresses.is_empty()
+            || self.private_domains.iter().any(|domain| server.is_at_or_below(domain.as_name()));
+        addresses.filter(move |&address| {
+            self.admits_of(address, namer) && (may_be_private || !self.is_private(address))
+        })
+    }
+
+    fn is_private(&self, address: IpAddr) -> bool {
+        self.private_addresses.iter().any(|prefix| prefix.contains(address))
     }
 
     fn admits_v4(&self, address: Ipv4Addr, private: bool) -> bool {
@@ -196,6 +216,29 @@ mod tests {
         assert!(admits("2001:db8::1") && admits("2001:db8:64::c633:6401"));
         assert!(!admits("2001:db8:64::c000:201"), "192.0.2.1");
         assert!(!admits("2001:db8:64::a00:1") && !admits("64:ff9b::7f00:1"), "10.0.0.1, 127.0.0.1");
+    }
+
+    #[test]
+    fn private_addresses_are_for_servers_whose_names_are_in_private_domains() {
+        let name = |text: &str| HeapName::new(wire::NameBuf::from_text(text).expect("a name").as_name());
+        let policy = AddressPolicy {
+            private: true,
+            private_addresses: vec![Prefix::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)), 8)],
+            private_domains: vec![name("corp.example")],
+            ..AddressPolicy::default()
+        };
+        let both = [Ipv4Addr::new(10, 1, 2, 3), Ipv4Addr::new(198, 51, 100, 1)].map(IpAddr::V4);
+        let check = |text: &str, namer: Namer, count: usize| {
+            let admitted: Vec<_> =
+                policy.admitted_of(name(text).as_name(), both.into_iter(), namer).collect();
+            assert_eq!(admitted, both[2 - count..], "{text}");
+        };
+        check("ns.example", Namer::Zone, 1);
+        check("ns.example", Namer::Settings, 1);
+        check("corp.example", Namer::Zone, 2);
+        check("ns.corp.example", Namer::Zone, 2);
+        check("nscorp.example", Namer::Zone, 1);
+        assert!(policy.admits(both[0]), "hints of the settings have no zone that names them");
     }
 
     #[test]

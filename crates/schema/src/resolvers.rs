@@ -305,6 +305,23 @@ pub(super) const ROWS: &[Row] = &[
     )
     .unbound(&["do-not-query-address"]),
     row(
+        "resolvers.*.private-addresses",
+        Kind::List(Value::Prefix),
+        "[]",
+        "`ask-private` refuses those of private networks already",
+        "Addresses that name servers must not have, whatever their zones and the zones above say: such servers are not asked. \
+         The action `rebind` takes addresses out of what clients are told.",
+    )
+    .unbound(&["private-address"]),
+    row(
+        "resolvers.*.private-domains",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "names of your own network",
+        "Domains whose names may have `private-addresses`.",
+    )
+    .unbound(&["private-domain"]),
+    row(
         "resolvers.*.qname-minimisation",
         word(MinimisationWord::WORDS),
         "relaxed",

@@ -45,7 +45,7 @@ impl Resolver {
             for rtype in [Rtype::A, Rtype::AAAA] {
                 let question = HeapQuestion { name: name.clone(), rtype, unchecked: true, subnet: None };
                 if let Some(Known::Data(set)) = memory.look(&question, now.seconds()) {
-                    addresses.extend(settings.addresses.admitted(set.data(), Namer::Zone));
+                    addresses.extend(settings.addresses.admitted(name.as_name(), set.data(), Namer::Zone));
                 }
             }
             has_any |= !addresses.is_empty();
@@ -79,7 +79,7 @@ impl Resolver {
             for rtype in [Rtype::A, Rtype::AAAA] {
                 let question = HeapQuestion { name: name.clone(), rtype, unchecked, subnet: None };
                 if let Some(Known::Data(set)) = memory.look(&question, now.seconds()) {
-                    for address in settings.addresses.admitted(set.data(), namer) {
+                    for address in settings.addresses.admitted(name.as_name(), set.data(), namer) {
                         fetch.add(SocketAddr::new(settings.addresses.reached(address), port));
                     }
                 }
@@ -192,7 +192,7 @@ impl Resolver {
         let found = resolution.rows().data(&question.name, question.rtype);
         let (namer, port) = named_by(&fetch.delegation, &question.name, routes, settings);
         let known = fetch.servers.len();
-        for address in settings.addresses.admitted(found, namer) {
+        for address in settings.addresses.admitted(question.name.as_name(), found, namer) {
             fetch.add(SocketAddr::new(settings.addresses.reached(address), port));
         }
         let failure = resolution.failure.as_ref().map(|failure| failure.reason);
@@ -200,8 +200,9 @@ impl Resolver {
             && let Some(Reason::Silent | Reason::Lame | Reason::Faulty | Reason::NoAddress) = failure
         {
             // The servers of its own zone do not say where it is; those of the zone above did.
-            let glue = memory.glue_of(question.name.as_name(), ran_at.seconds());
-            for address in settings.addresses.admitted_of(glue.into_iter(), namer) {
+            let name = question.name.as_name();
+            let glue = memory.glue_of(name, ran_at.seconds());
+            for address in settings.addresses.admitted_of(name, glue.into_iter(), namer) {
                 fetch.add(SocketAddr::new(settings.addresses.reached(address), port));
             }
         }
@@ -227,7 +228,7 @@ impl Resolver {
             let name = &task.question.name;
             let (namer, port) = named_by(&fetch.delegation, name, routes, settings);
             let glue = memory.glue_of(name.as_name(), now.seconds());
-            for address in settings.addresses.admitted_of(glue.into_iter(), namer) {
+            for address in settings.addresses.admitted_of(name.as_name(), glue.into_iter(), namer) {
                 fetch.add(SocketAddr::new(settings.addresses.reached(address), port));
             }
         }

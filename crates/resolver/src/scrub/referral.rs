@@ -153,7 +153,7 @@ fn servers(
             if asked.covers(server.name.as_name()) {
                 let range = record.rdata_at..record.end();
                 rdata::check(record.rtype, message.as_bytes(), range).map_err(|_| Fault::Malformed)?;
-                add_glue(&mut server.glue, record.rdata, terms);
+                add_glue(server, record.rdata, terms);
             }
             break;
         }
@@ -165,8 +165,9 @@ fn servers(
 }
 
 /// Adds an address to those of a server, if it may be asked, is new, and there are not too many.
-fn add_glue(glue: &mut Glue, data: &[u8], terms: &Terms<'_>) {
-    for address in terms.addresses.admitted(std::iter::once(data), Namer::Zone) {
+fn add_glue(server: &mut NameServer, data: &[u8], terms: &Terms<'_>) {
+    let NameServer { name, glue } = server;
+    for address in terms.addresses.admitted(name.as_name(), std::iter::once(data), Namer::Zone) {
         let of_family = glue.iter().filter(|other| other.is_ipv4() == address.is_ipv4()).count();
         if of_family < ADDRESSES_MAX && !glue.contains(&address) {
             glue.push(address);

@@ -482,6 +482,10 @@ impl Lowering<'_> {
             loopback: self.boolean(section, "ask-loopback"),
             private: self.boolean(section, "ask-private"),
             refused: self.prefixes(section, "never-ask"),
+            private_addresses: self.prefixes(section, "private-addresses"),
+            private_domains: self
+                .list(section, "private-domains", |_, _, scalar| heap_name(&scalar.text))
+                .values(),
             nat64: nat64.map(|at| at.value),
             preferred: match self.word(section, "prefer", FamilyWord::parse) {
                 FamilyWord::Any => None,

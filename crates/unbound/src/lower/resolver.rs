@@ -38,6 +38,14 @@ impl Lowering<'_> {
             let word = statement.word(0);
             self.tree.push(&[a, b, "never-ask"], tree::as_written(word));
         }
+        for (ours, theirs) in
+            [("private-addresses", "private-address"), ("private-domains", "private-domain")]
+        {
+            for statement in self.all(theirs) {
+                let word = statement.word(0);
+                self.tree.push(&[a, b, ours], tree::as_written(word));
+            }
+        }
         let (minimises, at) = self.flag("qname-minimisation");
         let (is_strict, strict_at) = self.flag("qname-minimisation-strict");
         let (word, at) = match (minimises, is_strict) {
