@@ -12,9 +12,6 @@ use crate::addresses::address;
 use crate::routes::Routes;
 use crate::settings::{Settings, Way};
 
-/// Labels of the highest zones whose servers count: who serves a top-level domain says nothing
-/// about who is behind a name in it.
-const ZONE_LABELS_MIN: usize = 2;
 /// Zones of one name whose servers are looked at, from the closest up: more are not found for one
 /// question.
 const ZONES_MAX: usize = 32;
@@ -31,12 +28,14 @@ pub enum KnownServer<'a> {
 /// What a resolver knows of the servers of zones.
 ///
 /// The servers of a name are those of its zone and of the zones above it as far as delegations are
-/// known, without the root and top-level domains, and those of a stub zone below these that
-/// settings name. Whom forwarders ask is not known.
+/// known, and those of a stub zone that settings name, as far as these zones have so many labels as
+/// settings say. Whom forwarders ask is not known.
 pub struct ServersKnown {
     rrsets: Arc<Rrsets>,
     partition: Partition,
     routes: Routes,
+    /// Labels of the highest zones whose servers count.
+    zone_labels_min: usize,
     /// Room for a delegation, and for an RRset.
     rooms: RefCell<(Vec<u8>, Vec<u8>)>,
 }
@@ -48,6 +47,7 @@ impl ServersKnown {
             rrsets: Arc::clone(rrsets),
             partition: settings.partition,
             routes: Routes::new(&settings.routes),
+            zone_labels_min: usize::from(settings.ns_labels_min),
             rooms: RefCell::default(),
         }
     }
@@ -59,8 +59,8 @@ impl ServersKnown {
         match route.map(|route| (&route.way, route.zone.as_name().label_count())) {
             // Whom forwarders have asked is not known.
             Some((Way::Forward(_), _)) => None,
-            Some((Way::Stub(_) | Way::Own, labels)) => Some(ZONE_LABELS_MIN.max(labels + 1)),
-            None => Some(ZONE_LABELS_MIN),
+            Some((Way::Stub(_) | Way::Own, labels)) => Some(self.zone_labels_min.max(labels + 1)),
+            None => Some(self.zone_labels_min),
         }
     }
 
@@ -96,7 +96,7 @@ impl ServersKnown {
         let Some((Way::Stub(stub), zone)) = route.map(|route| (&route.way, route.zone.as_name())) else {
             return;
         };
-        if zone.label_count() >= ZONE_LABELS_MIN
+        if zone.label_count() >= self.zone_labels_min
             && !stub.addresses.iter().any(|address| f(KnownServer::Address(address.ip())))
         {
             let _ = stub.hosts.iter().any(|(host, _)| f(KnownServer::Name(host.as_name())));

@@ -386,6 +386,8 @@ pub struct Settings {
     pub exact_case: Vec<HeapName>,
     /// Whether clients get validated answers although they set CD.
     pub ignores_cd: bool,
+    /// Labels of the highest zones whose name servers policies look at.
+    pub ns_labels_min: u8,
     /// Seconds for which an answer that is bogus is not asked for again, at most; five at first.
     pub bogus_seconds_max: u32,
     /// What of the tables is this resolver's.
@@ -436,6 +438,7 @@ impl Default for Settings {
             zone_rates: ZoneRateRules { factor: 10, ..ZoneRateRules::default() },
             exact_case: Vec::new(),
             ignores_cd: false,
+            ns_labels_min: 2,
             bogus_seconds_max: 60,
             partition: Partition::default(),
         }

@@ -368,6 +368,14 @@ pub(super) const ROWS: &[Row] = &[
         "Whether a DNAME without a valid signature is asked for again over TCP, unless the reply with it was hard to forge.",
     ),
     row(
+        "resolvers.*.min-ns-labels",
+        whole(0, 127),
+        "2",
+        "who serves a top-level domain says nothing about who is behind a name in it",
+        "Labels that a zone has at least whose name servers count for rules and conditions on name servers: 1 has those of \
+         top-level domains count, 0 those of the root, too.",
+    ),
+    row(
         "resolvers.*.exact-case",
         Kind::List(Value::Text { word: None }),
         "[]",

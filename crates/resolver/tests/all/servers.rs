@@ -68,6 +68,18 @@ fn the_servers_of_a_name_are_those_of_its_zone_and_of_those_above_it() {
 }
 
 #[test]
+fn servers_of_top_level_domains_and_of_the_root_count_where_settings_say_so() {
+    for (ns_labels_min, more) in [(1, &["ns.org.", "192.0.2.2"][..]), (2, &[])] {
+        let settings = Settings { ns_labels_min, ..plain_settings() };
+        let mut world = internet(settings.clone());
+        world.resolve("www.example.org", Rtype::A);
+        let expected = [&["ns1.example.org.", "192.0.2.3"], more].concat();
+        assert_eq!(led_by(&world, &settings, "www.example.org"), expected);
+        assert_eq!(led_by(&world, &settings, "no.org"), more);
+    }
+}
+
+#[test]
 fn the_servers_of_a_stub_zone_are_those_that_settings_name() {
     let stub = Stub { addresses: vec![(ip("192.0.2.3"), 53).into()], ..Stub::default() };
     let zone = resolver::HeapName::new(name("example.org").as_name());

@@ -172,6 +172,7 @@ impl Lowering<'_> {
                 zone_rates: self.zone_rates(section),
                 exact_case: self.list(section, "exact-case", |_, _, scalar| heap_name(&scalar.text)).values(),
                 ignores_cd: self.boolean(section, "ignore-cd"),
+                ns_labels_min: self.whole(section, "min-ns-labels") as u8,
                 bogus_seconds_max: self.duration(section, "bogus-ttl").as_secs() as u32,
                 second_level: used,
                 ..resolver::Settings::default()

@@ -46,6 +46,8 @@ impl Lowering<'_> {
                 self.tree.push(&[a, b, ours], tree::as_written(word));
             }
         }
+        // Rules on name servers are for those of all zones there.
+        self.set_number(&[a, b, "min-ns-labels"], (0, whole));
         let (minimises, at) = self.flag("qname-minimisation");
         let (is_strict, strict_at) = self.flag("qname-minimisation-strict");
         let (word, at) = match (minimises, is_strict) {
