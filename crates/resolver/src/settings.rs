@@ -154,6 +154,9 @@ pub struct Trust {
     pub checks_per_run: u32,
     /// Whether clients may find out which keys of the root are trusted (RFC 8509).
     pub root_key_sentinel: bool,
+    /// Whether a zone with a trust anchor is bogus while its DNSKEY RRset is not to be had or not
+    /// proved; else it is insecure.
+    pub requires_anchor_keys: bool,
     /// Replies of one zone's servers that are bogus before the answer is.
     pub bogus_replies_max: u8,
 }
@@ -175,6 +178,7 @@ impl Default for Trust {
             skew: Skew::default(),
             checks_per_run: 3,
             root_key_sentinel: true,
+            requires_anchor_keys: true,
             bogus_replies_max: 3,
         }
     }

@@ -597,6 +597,15 @@ pub(super) const ROWS: &[Row] = &[
     )
     .unbound(&["harden-algo-downgrade"]),
     row(
+        "resolvers.*.require-anchor-keys",
+        Kind::One(Value::Bool),
+        "true",
+        "RFC 4035 §4.3: the zone is bogus; else whoever takes the DNSKEY records away has everything in it believed",
+        "Whether a zone with a trust anchor is bogus while its DNSKEY RRset is not to be had, or no trust anchor proves it. If \
+         not, it is insecure then, for a minute at a time: behind a forwarder that leaves signatures out.",
+    )
+    .unbound(&["harden-dnssec-stripped"]),
+    row(
         "resolvers.*.believed-algorithms",
         Kind::List(Value::Whole { min: 1, max: 31, word: None }),
         "[]",

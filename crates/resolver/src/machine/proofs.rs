@@ -28,6 +28,9 @@ const LINKS_AHEAD: usize = 2;
 /// delegation behind.
 const PROOFS_MAX: u8 = 64;
 
+/// Seconds for which a zone counts as unsigned whose keys are not to be had, if settings say so.
+const NO_KEYS_SECONDS: u32 = 60;
+
 /// Seconds for which a delegation is known at least where policies look at its servers: they do so
 /// when the answer has come.
 const TTL_WITH_SERVERS_MIN: u32 = 5;
@@ -111,6 +114,9 @@ impl Resolver {
         match self.memory.tables.failures.look(&question, is_trial, now) {
             Memory::Nothing => {}
             Memory::Trial => is_trial = true,
+            Memory::Failed(_) if self.does_without_keys(&question, now) => {
+                return self.ready.push_back(Node::Fetch(key));
+            }
             Memory::Failed(failure) => return self.break_chain(key, failure),
         }
         let is_second_level = self.is_second_level(key);
@@ -233,6 +239,12 @@ impl Resolver {
         resolution: &Resolution,
     ) {
         let now = self.ran_at;
+        if resolution.failure.is_some() && self.does_without_keys(question, now) {
+            if let Some(fetch) = self.fetch_mut(key) {
+                fetch.proofs.retain(|&other| other != task);
+            }
+            return self.ready.push_back(Node::Fetch(key));
+        }
         let Self { fetches, chains, settings, .. } = self;
         let Some(fetch) = fetches.get_mut(key.0 as usize) else { return };
         fetch.proofs.retain(|&other| other != task);
@@ -261,6 +273,20 @@ impl Resolver {
             }
         }
         self.ready.push_back(Node::Fetch(key));
+    }
+
+    /// Has a zone with a trust anchor count as unsigned for some time because its keys are not to be
+    /// had or not proved, if the settings say so; returns whether it does.
+    fn does_without_keys(&mut self, question: &HeapQuestion, now: Moment) -> bool {
+        let Self { chains, settings, .. } = self;
+        let trust = &settings.trust;
+        let is_anchored = trust.anchors.iter().any(|anchor| anchor.zone == question.name);
+        let does = !trust.requires_anchor_keys && is_anchored && question.rtype == Rtype::DNSKEY;
+        if does {
+            let ends_at = Now(now.seconds().0.saturating_add(NO_KEYS_SECONDS));
+            chains.learn(&question.name, ZoneTrust::Insecure(Why::NoKeys), ends_at, now);
+        }
+        does
     }
 
     fn break_chain(&mut self, key: FetchKey, failure: Failure) {
@@ -404,6 +430,14 @@ impl Resolver {
         if self.is_second_level(key) {
             // Whatever is wrong with what it has, servers may say something else.
             return self.end_fetch(key, &FetchEnd::Failed(failure));
+        }
+        let Some(fetch) = self.fetch(key) else { return };
+        let question = fetch.question.clone();
+        let trust = self.chains.trust(question.name.as_name(), &self.settings.trust, now);
+        // Once it does so, it is judged a second time and not a third.
+        if !matches!(trust, Some(ZoneTrust::Insecure(_))) && self.does_without_keys(&question, now) {
+            self.put_back(key, held);
+            return self.ready.push_back(Node::Fetch(key));
         }
         match held.reading {
             Reading::Answer(mut answer) if self.settings.validation == Validation::Permissive => {

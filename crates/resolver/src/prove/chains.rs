@@ -42,6 +42,8 @@ pub(crate) enum ZoneTrust {
 pub(crate) enum Why {
     /// The settings say so.
     Told,
+    /// Its keys are not to be had, and the settings say that it counts as unsigned then.
+    NoKeys,
     /// There is no DS, in this zone's parent or further up.
     Unsigned,
     /// The DS records are of kinds that do not count here.
@@ -54,7 +56,7 @@ impl Why {
     /// Returns the code that tells a client why (RFC 8914 §4).
     pub(crate) const fn ede(self) -> Option<EdeCode> {
         match self {
-            Self::Told | Self::Unsigned => None,
+            Self::Told | Self::NoKeys | Self::Unsigned => None,
             Self::Unknown(insecure) => Some(insecure.ede()),
             Self::Iterations => Some(EdeCode::UNSUPPORTED_NSEC3_ITERATIONS),
         }

@@ -478,6 +478,47 @@ fn permissive_validation_gives_what_is_bogus() {
 }
 
 #[test]
+fn a_zone_whose_keys_a_forwarder_leaves_out_is_insecure_where_settings_say_so() {
+    let bare = |line: &str| {
+        let is_of_dnssec = [" RRSIG ", " DNSKEY ", " NSEC ", " DS "].iter().any(|it| line.contains(it));
+        (!is_of_dnssec).then(|| line.to_owned())
+    };
+    let as_signed = |line: &str| Some(line.to_owned());
+    for requires_anchor_keys in [true, false] {
+        let internet = internet(Signing::Nsec, Signing::Nsec)
+            .trusting(|trust| trust.requires_anchor_keys = requires_anchor_keys);
+        let mut signed = signed(internet, vec![forward(".", 1)]);
+        signed.forwarder(ONE, bare);
+        for (qname, rtype, rcode) in [
+            (".", Rtype::DNSKEY, Rcode::NOERROR),
+            ("www.example.org", Rtype::A, Rcode::NOERROR),
+            ("none.example.org", Rtype::A, Rcode::NXDOMAIN),
+            ("www.unsigned.org", Rtype::A, Rcode::NOERROR),
+        ] {
+            let seen = signed.world.resolve(qname, rtype);
+            match requires_anchor_keys {
+                true => check_bogus(&seen, EdeCode::DNSKEY_MISSING),
+                false => check(&seen, rcode, Security::Insecure),
+            }
+        }
+        // A minute later the keys are asked for again.
+        signed.forwarder(ONE, as_signed);
+        signed.world.pass_ms(61_000);
+        check(&signed.world.resolve("alias.example.org", Rtype::A), Rcode::NOERROR, Security::Secure);
+    }
+    // Without any reply to the question for the keys.
+    let internet =
+        internet(Signing::Nsec, Signing::Nsec).trusting(|trust| trust.requires_anchor_keys = false);
+    let mut signed = signed(internet, vec![forward(".", 1)]);
+    let zones = signed.all(bare);
+    signed.world.server(ONE).behaviour = Behaviour::Crafted(std::sync::Arc::new(move |question| {
+        let is_for_keys = matches!(question.qtype, Rtype::DNSKEY | Rtype::DS);
+        (!is_for_keys).then(|| crate::world::signed_reply(&zones, question, true))
+    }));
+    check(&signed.world.resolve("www.example.org", Rtype::A), Rcode::NOERROR, Security::Insecure);
+}
+
+#[test]
 fn a_trace_says_who_was_asked_and_who_answered() {
     let mut world = plain(vec![forward("corp.example.org", 1)]);
     let lines = world.trace("www.corp.example.org", Rtype::A);

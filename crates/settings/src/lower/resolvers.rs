@@ -348,6 +348,7 @@ impl Lowering<'_> {
             time: self.signature_time(section),
             skew: self.signature_skew(section),
             root_key_sentinel: self.boolean(section, "root-key-sentinel"),
+            requires_anchor_keys: self.boolean(section, "require-anchor-keys"),
             ..Trust::default()
         }
     }

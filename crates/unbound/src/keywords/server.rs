@@ -31,7 +31,6 @@ const KEEPALIVE: &str = "what is announced is \"tcp-idle-timeout\"";
 const UDP_TO_SERVERS: &str = "servers are asked over UDP in any case";
 const PADDED: &str = "encrypted queries are padded to 128 octets in any case (RFC 8467)";
 const NO_USER_AGENT: &str = "requests to servers name no program";
-const STRIPPED: &str = "what lacks its signatures is bogus";
 const CHROOT: &str =
     "files are those inside of it, but the process sees the whole file system: systemd can confine it";
 const SUBNETS: &str = "subnets that clients send go to listed servers alone, as all others do";
@@ -195,7 +194,7 @@ pub(super) const ROWS: &[Row] = &[
     row("harden-large-queries", Flag, "no", Setting),
     row("harden-glue", Flag, "yes", Always(GLUE)),
     row("harden-unverified-glue", Flag, "no", Always(GLUE)),
-    row("harden-dnssec-stripped", Flag, "yes", Always(STRIPPED)),
+    row("harden-dnssec-stripped", Flag, "yes", Setting),
     row("harden-below-nxdomain", Flag, "yes", Always(NXDOMAIN)),
     row("harden-referral-path", Flag, "no", Nothing(PATH)),
     row("harden-algo-downgrade", Flag, "no", Setting),

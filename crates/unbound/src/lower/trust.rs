@@ -109,6 +109,9 @@ impl Lowering<'_> {
                 }
             }
         }
+        if let (false, at) = self.flag("harden-dnssec-stripped") {
+            self.set(&[a, b, "require-anchor-keys"], tree::flag(false, at));
+        }
         let iterations = self.last("val-nsec3-keysize-iterations");
         let (text, at) = iterations
             .map_or(("1024 150 2048 150 4096 150", self.tree.whole()), |word| (&*word.text, word.span));

@@ -118,14 +118,14 @@ fn harden_large_queries_bounds_queries() {
 
 #[test]
 fn what_a_keyword_does_only_in_part_is_said() {
-    let (_, found) = read_files(&[("u.conf", "server:\n chroot: /jail\n harden-dnssec-stripped: no\n")]);
+    let (_, found) = read_files(&[("u.conf", "server:\n chroot: /jail\n harden-glue: no\n")]);
     assert_eq!(
         found,
         [
             "u.conf:2:2: warning: \"chroot\" is different here: files are those inside of it, but the process sees the \
              whole file system: systemd can confine it",
-            "u.conf:3:2: warning: \"harden-dnssec-stripped\" has no effect: what lacks its signatures is bogus",
+            "u.conf:3:2: warning: \"harden-glue\" has no effect: glue serves the delegation that it came with, and nothing else",
         ]
     );
-    says("server: chroot: \"\" harden-dnssec-stripped: yes", &[]);
+    says("server: chroot: \"\" harden-glue: yes", &[]);
 }

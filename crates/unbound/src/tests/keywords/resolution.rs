@@ -14,8 +14,7 @@ keywords! {
     harden_unverified_glue: "", "no"
         => "warning: \"harden-unverified-glue\" has no effect: glue serves the delegation that it came \
             with, and nothing else";
-    harden_dnssec_stripped: "", "no"
-        => "warning: \"harden-dnssec-stripped\" has no effect: what lacks its signatures is bogus";
+    harden_dnssec_stripped: "", "no" => "resolvers/default/require-anchor-keys: false";
     harden_below_nxdomain: "", "no"
         => "warning: \"harden-below-nxdomain\" has no effect: what is not there in a signed zone has \
             nothing below it: \"aggressive-nsec\"";
