@@ -134,6 +134,12 @@ impl Resolution {
         !self.records().any(|record| matches!(record.rtype, Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3))
     }
 
+    /// Has nothing in it kept for longer than so many seconds.
+    pub(crate) fn keep_for(&mut self, seconds: u32) {
+        let Rows { answer, authority, additional } = &mut self.rows;
+        [answer, authority, additional].into_iter().for_each(|part| part.keep_for(seconds));
+    }
+
     pub(crate) const fn rows(&self) -> &Rows {
         &self.rows
     }
@@ -244,6 +250,16 @@ impl Part {
             {
                 self.octets.extend_from_slice(octets);
                 self.records += 1;
+            }
+        }
+    }
+
+    fn keep_for(&mut self, seconds: u32) {
+        // A TTL stands before the length of the data.
+        let ttls: Vec<usize> = self.each(self.records).map(|record| record.rdata_at - 6).collect();
+        for at in ttls {
+            if let Some(ttl) = self.octets.get_mut(at..).and_then(|octets| octets.first_chunk_mut::<4>()) {
+                *ttl = u32::from_be_bytes(*ttl).min(seconds).to_be_bytes();
             }
         }
     }

@@ -121,7 +121,7 @@ fn finish<S: Server>(server: &S, to: &To<'_>, answer: &Answer, reply: &mut Reply
                 client: to.client,
                 proof: to.proof,
                 rcode: answer.rcode,
-                errors: answer.errors,
+                errors: answer.told_errors(),
                 // RFC 7871 §7.2.2: what we keep answers apart by.
                 scope: answer.subnet_bits.map(|bits| answer.scope.bits().unwrap_or(bits)),
                 flags: answer.edns_flags,

@@ -122,6 +122,16 @@ impl Answer {
         if self.errors.is_bogus() { Security::Bogus } else { self.security }
     }
 
+    /// Returns the Extended DNS Errors of a reply with it. Bogus data is given where nobody wants it
+    /// checked, and the reply says what it is.
+    #[inline(always)]
+    pub(crate) const fn told_errors(&self) -> Errors {
+        match (self.errors, self.security) {
+            (Errors::None, Security::Bogus) => Errors::One(EdeCode::DNSSEC_BOGUS, ""),
+            (errors, _) => errors,
+        }
+    }
+
     /// Returns an answer without records.
     pub(crate) const fn empty(rcode: Rcode, ede: Option<(EdeCode, &'static str)>) -> Self {
         Self {

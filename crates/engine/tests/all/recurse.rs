@@ -120,6 +120,18 @@ fn what_is_found_fills_the_cache_with_what_is_known_of_its_signatures() {
 }
 
 #[test]
+fn bogus_data_comes_with_an_error_that_says_so_each_time() {
+    let mut server = server();
+    let suspended = server.ask(&www().dnssec()).deferred();
+    let first = found(&mut server, suspended, Security::Bogus);
+    let again = server.ask(&www().dnssec()).answered();
+    for reply in [first, again] {
+        assert_eq!(seen(&reply).answers, [(1, 300, ADDRESS.to_vec())]);
+        assert_eq!(errors(&reply), [(EdeCode::DNSSEC_BOGUS.0, String::new())]);
+    }
+}
+
+#[test]
 fn what_has_no_signatures_is_kept_once_for_do_and_not_do() {
     for (first, second) in [(www(), www().dnssec()), (www().dnssec(), www())] {
         let mut server = server();

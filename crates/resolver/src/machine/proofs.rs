@@ -450,6 +450,7 @@ impl Resolver {
                 }
                 let qtype = self.fetch(key).map_or(Rtype::A, |fetch| fetch.question.rtype);
                 answer.scope = held.scope;
+                answer.keep_for(self.settings.bogus_seconds_max);
                 let how = Keep { unchecked: true, renewal: Renewal::No };
                 self.keep_answer(key, (&answer, held.server), (qtype, how), now);
                 self.end_fetch(key, &FetchEnd::Answer(&answer));

@@ -663,6 +663,7 @@ impl Resolver {
             resolution.trace = trace.lines;
             self.traces -= 1;
         }
+        self.limit_bogus(&task, &mut resolution);
         let resolution = Arc::new(resolution);
         self.store(&task, &resolution);
         // Only clients hear it: what a name is an alias for has another name.
@@ -698,6 +699,26 @@ impl Resolver {
                 }
                 Node::Fetch(parent) => self.lookup_ended(parent, key, &task.question, &resolution),
             }
+        }
+    }
+
+    /// Has bogus data that clients get all the same kept for no longer than the failure would be.
+    /// Who sets CD gets what nobody has checked: it is bogus if the question was found to be so for
+    /// others.
+    fn limit_bogus(&self, task: &Task, resolution: &mut Resolution) {
+        if task.waiters.is_empty() || resolution.failure.is_some() || !self.validates() {
+            return;
+        }
+        if task.question.unchecked {
+            let checked = HeapQuestion { unchecked: false, ..task.question.clone() };
+            // Failures of other kinds are for the servers to tell about.
+            let known = self.memory.tables.failures.look(&checked, true, self.ran_at);
+            if matches!(known, Memory::Failed(Failure { reason: Reason::Bogus(_), .. })) {
+                resolution.security = Security::Bogus;
+            }
+        }
+        if resolution.security == Security::Bogus {
+            resolution.keep_for(self.settings.bogus_seconds_max);
         }
     }
 

@@ -534,8 +534,28 @@ fn who_is_permissive_gives_what_is_bogus_as_such() {
     let mut signed = internet(Signing::Nsec, Signing::Expired).with(settings).build();
     let seen = signed.world.resolve("www.example.org", Rtype::A);
     check(&seen, Rcode::NOERROR, Security::Bogus);
-    assert_eq!(seen.answer.len(), 1);
+    assert_eq!(seen.answer, ["www.example.org. 60 A 198.51.100.1"], "for as long as it is bogus");
     check(&signed.world.resolve("www.unsigned.org", Rtype::A), Rcode::NOERROR, Security::Insecure);
+    // After that servers are asked again.
+    signed.world.pass_ms(61_000);
+    assert!(signed.world.resolve("www.example.org", Rtype::A).sends > 0);
+}
+
+#[test]
+fn who_sets_cd_gets_what_is_known_to_be_bogus_for_as_long_as_that_is_remembered() {
+    let mut signed = internet(Signing::Nsec, Signing::Expired).build();
+    let ttls = |resolution: &resolver::Resolution| -> Vec<u32> {
+        resolution.records().map(|record| record.ttl().seconds()).collect()
+    };
+    // Nobody has looked yet, and nobody does because of CD.
+    let found = resolve_unchecked(&mut signed, "www.example.org");
+    assert_eq!((found.security, ttls(&found)), (Security::Unchecked, vec![300, 300]));
+    check_bogus(&signed.world.resolve("www.example.org", Rtype::A), EdeCode::SIGNATURE_EXPIRED);
+    let found = resolve_unchecked(&mut signed, "www.example.org");
+    assert_eq!((found.security, ttls(&found)), (Security::Bogus, vec![60, 60]));
+    // Other names are not.
+    let found = resolve_unchecked(&mut signed, "www.unsigned.org");
+    assert_ne!(found.security, Security::Bogus);
 }
 
 #[test]
