@@ -26,7 +26,7 @@ use crate::routes::Routes;
 pub(crate) use chain::substitute;
 use chain::{Chain, End};
 pub(crate) use referral::{Referral, read_priming};
-pub(crate) use sets::{Set, minimum as soa_minimum};
+pub(crate) use sets::{SERVERS_MAX, Set, host_in, minimum as soa_minimum};
 pub(crate) use work::Work;
 
 /// What a server was asked.
@@ -97,6 +97,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) requires_authority: bool,
     /// Whether the zone's name servers beside an answer are taken for the client to see.
     pub(crate) takes_servers: bool,
+    /// Whether addresses of hosts that the answer names are taken for the client to see.
+    pub(crate) takes_addresses: bool,
     /// Whether they are beside what was made from a wildcard.
     pub(crate) takes_servers_with_expansions: bool,
     /// Whether they are beside a denial.
@@ -336,13 +338,14 @@ fn answer(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>, chain: Ch
     let proofs = sets::proofs(message, asked.denier(), terms).ok()?;
     // Who asks for all gets what belongs to it; who asks for servers, where these are (RFC 9609
     // §4.2).
-    let takes_beside = terms.takes_servers
+    let takes_servers = terms.takes_servers
         || matches!(asked.qtype, Rtype::ANY | Rtype::NS)
         || (terms.takes_servers_with_expansions && sets.iter().any(Set::claims_expansion));
     let beside = match end {
-        End::Data if takes_beside => match sets.last() {
+        End::Data if takes_servers || terms.takes_addresses => match sets.last() {
             Some(last) => {
-                sets::beside(message, (last.owner.as_name(), last.rtype), &sets, asked.zone, terms).ok()?
+                let terms = Terms { takes_servers, ..*terms };
+                sets::beside(message, (last.owner.as_name(), last.rtype), &sets, asked.zone, &terms).ok()?
             }
             None => Beside::default(),
         },

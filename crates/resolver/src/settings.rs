@@ -353,6 +353,8 @@ pub struct Settings {
     /// Whether clients get what they asked for and nothing besides; else also the name servers that
     /// stand beside it in the reply.
     pub minimal_responses: bool,
+    /// Whether clients get no addresses besides, of hosts that MX and SRV records name.
+    pub minimal_additional: bool,
     /// Whether clients get no name servers besides what was made from a wildcard.
     pub minimal_expansions: bool,
     /// Whether clients that are told that there is no data or no name get no name servers besides.
@@ -425,6 +427,7 @@ impl Default for Settings {
             tcp_only: false,
             requires_authority: true,
             minimal_responses: true,
+            minimal_additional: true,
             minimal_expansions: true,
             minimal_denials: true,
             own_ns_ttl: false,

@@ -397,7 +397,8 @@ impl Memory {
         matches!(rrsets.look(&key.beside(hash_key), now, room), Some(Found::NoData(_)))
     }
 
-    fn look_beside(
+    /// Returns what is known to stand beside an answer, of this name and type.
+    pub(crate) fn look_beside(
         &mut self,
         owner: Name<'_>,
         rtype: Rtype,

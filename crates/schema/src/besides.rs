@@ -10,9 +10,18 @@ pub(super) const ROWS: &[Row] = &[
         "clients do not look at more, and small replies travel better",
         "Whether clients get what they asked for and nothing besides. With `false` they also get the zone's name servers and \
          their addresses, if these stood beside the answer. An answer is kept no longer than these then, and what the tables \
-         have is asked for again where they are not known. NS records come with these addresses in any case.",
+         have is asked for again where they are not known. NS records come with the addresses that are known in any case.",
     )
     .unbound(&["minimal-responses", "iter-scrub-promiscuous"]),
+    row(
+        "resolvers.*.minimal-additional",
+        Kind::One(Value::Bool),
+        "true",
+        "clients ask for these addresses anyway, and small replies travel better",
+        "Whether MX and SRV records come without the addresses of the hosts that they name, as they stand in the additional \
+         section of the reply.",
+    )
+    .unbound(&["minimal-responses"]),
     row(
         "resolvers.*.minimal-expansions",
         Kind::One(Value::Bool),

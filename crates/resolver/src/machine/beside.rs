@@ -1,4 +1,4 @@
-//! Name servers beside answers that the tables have, for clients that are to see them.
+//! Name servers and addresses beside answers that the tables have, for clients that are to see them.
 
 use cache::Security;
 use wire::{Name, Rtype};
@@ -6,7 +6,7 @@ use wire::{Name, Rtype};
 use super::{Resolver, TaskKey};
 use crate::heap_name::HeapQuestion;
 use crate::moment::Moment;
-use crate::scrub::{Answer, Set};
+use crate::scrub::{Answer, SERVERS_MAX, Set, host_in};
 use crate::tables::Known;
 
 impl Resolver {
@@ -47,6 +47,29 @@ impl Resolver {
         let is_known = beside.is_some() || task.waiters.is_empty();
         task.beside = beside.filter(|beside| !beside.is_empty()).map(Box::new);
         is_known
+    }
+
+    /// Adds what is known of the addresses of hosts that data from the tables names, if clients are to
+    /// see them: those of name servers in any case (RFC 9609 §4.2).
+    pub(super) fn add_addresses(&mut self, key: TaskKey, set: &Set, now: Moment) {
+        let Self { tasks, memory, settings, .. } = self;
+        if settings.minimal_additional && set.rtype != Rtype::NS {
+            return;
+        }
+        let Some(task) = tasks.get_mut(key.0 as usize).filter(|task| !task.waiters.is_empty()) else {
+            return;
+        };
+        let how = (set.security == Security::Secure, task.question.unchecked);
+        let mut beside = task.beside.take().unwrap_or_default();
+        for host in set.data().filter_map(|data| host_in(set.rtype, data)).take(SERVERS_MAX) {
+            for rtype in [Rtype::A, Rtype::AAAA] {
+                let is_there = |known: &Set| known.rtype == rtype && known.owner.as_name() == host;
+                if !beside.addresses.iter().any(is_there) {
+                    beside.addresses.extend(memory.look_beside(host, rtype, how, now.seconds()));
+                }
+            }
+        }
+        task.beside = Some(beside).filter(|beside| !beside.is_empty());
     }
 
     /// Notes that nothing stands beside the data of an answer where servers of this zone would: who

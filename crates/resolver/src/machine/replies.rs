@@ -195,6 +195,7 @@ impl Resolver {
             work: &work,
             requires_authority: self.settings.requires_authority,
             takes_servers: !self.settings.minimal_responses,
+            takes_addresses: !self.settings.minimal_additional,
             takes_servers_with_expansions: !self.settings.minimal_expansions,
             takes_servers_with_denials: !self.settings.minimal_denials,
             reads_ns_ttl: self.settings.own_ns_ttl,

@@ -285,7 +285,10 @@ impl Resolver {
         let known = if renews { None } else { self.memory.look(&question, now.seconds()) };
         let known = known.filter(|known| self.suffices(key, known));
         match known.filter(|known| self.settings.minimal_responses || self.take_beside(key, known, now)) {
-            Some(Known::Data(set)) => self.end_with_data(key, Rcode::NOERROR, &[set], &[]),
+            Some(Known::Data(set)) => {
+                self.add_addresses(key, &set, now);
+                self.end_with_data(key, Rcode::NOERROR, &[set], &[]);
+            }
             Some(Known::NoData(denied)) => self.end_with_known(key, Rcode::NOERROR, &denied),
             Some(Known::NoName(denied)) => self.end_with_known(key, Rcode::NXDOMAIN, &denied),
             Some(Known::Alias(cname)) => match target_of(&cname) {

@@ -177,10 +177,10 @@ pub(super) fn proofs(
 }
 
 /// Name servers whose addresses are taken from beside an answer.
-const SERVERS_MAX: usize = 16;
+pub(crate) const SERVERS_MAX: usize = 16;
 
-/// Takes the NS RRset of the zone that an answer is from, if it stands beside it and is not the
-/// answer itself, and the addresses of its servers and of those that the answer itself names, as
+/// Takes the NS RRset of the zone that an answer or a denial is from, if it is wanted, stands beside it
+/// and is not the answer itself, and the addresses of its servers and of those that the answer itself names, as
 /// far as they are in the zone asked.
 pub(super) fn beside(
     message: &Message<'_>,
@@ -190,10 +190,11 @@ pub(super) fn beside(
     terms: &Terms<'_>,
 ) -> Result<Beside, Unreadable> {
     let mut beside = Beside::default();
+    let wants_servers = rtype != Rtype::NS && (terms.takes_servers || answer.is_empty());
     let is_of_answer = |owner: Name<'_>| name.is_at_or_below(owner) && owner.is_at_or_below(zone);
     for record in message.records() {
         terms.work.pass()?;
-        if rtype == Rtype::NS || record.section != Section::Authority || record.rtype != Rtype::NS {
+        if !wants_servers || record.section != Section::Authority || record.rtype != Rtype::NS {
             continue;
         }
         let owner = terms.work.owner(&record)?;
@@ -226,7 +227,7 @@ pub(super) fn beside(
 
 /// Returns the host that a record names, whose addresses its reader will want next (RFC 1035
 /// §3.3, RFC 2782).
-fn host_in(rtype: Rtype, data: &[u8]) -> Option<Name<'_>> {
+pub(crate) fn host_in(rtype: Rtype, data: &[u8]) -> Option<Name<'_>> {
     let skipped = match rtype {
         Rtype::NS => 0,
         Rtype::MX => 2,

@@ -83,6 +83,36 @@ fn the_servers_of_the_zone_are_told_to_who_wants_them() {
 }
 
 #[test]
+fn hosts_that_records_name_come_with_their_addresses_where_settings_say_so() {
+    for minimal_additional in [true, false] {
+        let mut world = World::with(Settings { minimal_additional, ..plain_settings() });
+        small(&mut world);
+        let records = vec![
+            (Section::Answer, record("example.org 300 MX 10 mx.example.org")),
+            (Section::Authority, record("example.org 600 NS ns1.example.org")),
+            (Section::Additional, record("mx.example.org 300 A 198.51.100.7")),
+            (Section::Additional, record("mx.example.org 300 AAAA 2001:db8::7")),
+            (Section::Additional, record("mx.example.net 300 A 192.0.2.66")),
+            (Section::Additional, record("other.example.org 300 A 192.0.2.66")),
+        ];
+        for address in ["192.0.2.3", "192.0.2.4"] {
+            world.server(address).behaviour = Behaviour::Liar(records.clone());
+        }
+        let expected: &[&str] = match minimal_additional {
+            true => &[],
+            false => &["mx.example.org. 300 A 198.51.100.7", "mx.example.org. 300 AAAA 2001:db8::7"],
+        };
+        let text = |lines: &[&str]| -> Vec<String> { lines.iter().map(ToString::to_string).collect() };
+        // From the server, then from the tables.
+        for sends in [3, 0] {
+            let seen = world.resolve("example.org", Rtype::MX);
+            assert_eq!((seen.answer.len(), seen.sends), (1, sends));
+            assert_eq!((seen.authority.len(), &seen.with_dnssec[1..]), (0, &text(expected)[..]), "{seen:?}");
+        }
+    }
+}
+
+#[test]
 fn servers_beside_an_answer_end_when_they_did_as_they_were_seen_first() {
     let mut world = World::with(Settings { minimal_responses: false, ..plain_settings() });
     small(&mut world);

@@ -160,6 +160,7 @@ impl Lowering<'_> {
                 requires_authority: self.boolean(section, "require-authority"),
                 service_addresses: self.boolean(section, "service-addresses"),
                 minimal_responses: self.boolean(section, "minimal-responses"),
+                minimal_additional: self.boolean(section, "minimal-additional"),
                 ttl_max: self.duration(section, "max-ttl").as_secs() as u32,
                 negative_ttl_max: self.duration(section, "max-negative-ttl").as_secs() as u32,
                 error_reports: self.boolean(section, "error-reports"),

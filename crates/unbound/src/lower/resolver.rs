@@ -76,6 +76,7 @@ impl Lowering<'_> {
         // Either leaves the name servers beside an answer out.
         let (scrubs, scrubs_at) = self.flag("iter-scrub-promiscuous");
         self.set(&[a, b, "minimal-responses"], tree::flag(is_minimal || scrubs, at));
+        self.set(&[a, b, "minimal-additional"], tree::flag(is_minimal, at));
         self.set(&[a, b, "minimal-expansions"], tree::flag(scrubs, scrubs_at));
         let (reports, at) = self.flag("dns-error-reporting");
         self.set(&[a, b, "error-reports"], tree::flag(reports, at));

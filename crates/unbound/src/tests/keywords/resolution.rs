@@ -51,7 +51,8 @@ keywords! {
         => "warning: \"prefetch-key\" has no effect: keys are asked for as soon as the DS records are seen";
     deny_any: "", "yes" => "server/minimal-any: true";
     rrset_roundrobin: "", "no" => "server/rotate: false";
-    minimal_responses: "iter-scrub-promiscuous: no", "no" => "resolvers/default/minimal-responses: false";
+    minimal_responses: "iter-scrub-promiscuous: no", "no"
+        => "resolvers/default/minimal-additional: false; resolvers/default/minimal-responses: false";
     disable_dnssec_lame_check: "", "yes"
         => "warning: \"disable-dnssec-lame-check\" has no effect: other servers are asked before an answer \
             counts as bogus";
