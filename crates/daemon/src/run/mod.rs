@@ -151,6 +151,7 @@ fn open_channel(startup: &Startup, owner: Option<(u32, u32)>) -> Result<Channel,
 fn try_run(origin: Origin, socket: &SocketArgs, theirs: Option<&UnboundArgs>) -> Result<ExitCode, String> {
     let begun = begin(&origin)?;
     let loaded = &begun.loaded;
+    unbound::check_anchors(&origin, &loaded.settings)?;
     let (starter, log_settings) = leave_foreground(theirs, &loaded.settings.startup)?;
     let output = Arc::new(Output::open(&log_settings)?);
     let level = server::filter(unbound::log_level(theirs, loaded.settings.log_level));

@@ -2,7 +2,7 @@
 
 use commands::cli::UnboundArgs;
 use environment::System;
-use settings::{Log, LogLevel, LogPlace, Origin, Startup};
+use settings::{Log, LogLevel, LogPlace, Origin, Settings, Startup};
 use unbound_control::programs::Facts;
 
 /// What it does to a query, by the names of its modules.
@@ -47,6 +47,22 @@ pub(super) fn names_user(origin: &Origin, startup: &Startup) -> bool {
             Facts::open_without_lists(path, &System).is_ok_and(|facts| facts.says("username"))
         }
         Origin::BuiltIn | Origin::File(_) => startup.user.is_some(),
+    }
+}
+
+/// Checks that the file of `auto-trust-anchor-file` is there: whatever zone it was for would count as
+/// unsigned, or other keys of the root as the ones to follow. `unbound-anchor` writes it.
+pub(super) fn check_anchors(origin: &Origin, settings: &Settings) -> Result<(), String> {
+    let Origin::Unbound(_) = origin else { return Ok(()) };
+    let validating = settings.resolvers.iter().filter(|resolver| resolver.rules.validation.judges());
+    let mut files = validating.filter_map(|resolver| resolver.trust_anchor_state.as_ref());
+    match files.find_map(|file| Some((&file.value, std::fs::metadata(&file.value).err()?))) {
+        Some((file, error)) => Err(format!(
+            "\"auto-trust-anchor-file\": unable to open {file} for reading: {error}\n  \
+             hint: \"unbound-anchor -a {file}\" writes the keys of the root there",
+            file = file.display()
+        )),
+        None => Ok(()),
     }
 }
 

@@ -80,6 +80,22 @@ fn a_start_that_fails_ends_with_1_and_says_why() {
 }
 
 #[test]
+fn without_the_file_of_auto_trust_anchor_file_it_does_not_start() {
+    let place = Place::new();
+    let start = |modules: &str| {
+        let more =
+            format!(" username: \"\"\n module-config: \"{modules}\"\n auto-trust-anchor-file: none.key\n");
+        text(&place.run(&["unbound", "-c", &conf(&place, free_port(), &more)]))
+    };
+    let (code, _, said) = start("validator iterator");
+    assert!(code == 1 && said.contains("unable to open") && said.contains("none.key"), "{code}: {said}");
+    // Who validates nothing needs none.
+    let (code, _, said) = start("iterator");
+    assert_eq!(code, 0, "{said}");
+    drop(Background::of(&place.path("pid")));
+}
+
+#[test]
 fn do_daemonize_no_stays_in_the_foreground() {
     let place = Place::new();
     let port = free_port();
