@@ -396,9 +396,17 @@ impl Engine {
     #[inline(always)]
     fn by_rule_of_protocol(&self, query: &Query<'_>, reply: &mut Reply<'_>) -> Option<Answer> {
         let question = &query.question;
-        // RFC 6891 §6.1.3.
-        if query.edns.is_some_and(|edns| edns.version > 0) {
-            return Some(Answer::empty(Rcode::BADVERS, None));
+        if let Some(edns) = query.edns {
+            // RFC 6891 §6.1.3.
+            if edns.version > 0 {
+                return Some(Answer::empty(Rcode::BADVERS, None));
+            }
+            // RFC 7871 §7.1.1; who does nothing with subnets need not read them.
+            if self.snapshot.program.reads_subnets()
+                && edns.option(OptionCode::CLIENT_SUBNET).is_some_and(|it| !ClientSubnet::is_well_formed(it))
+            {
+                return Some(Answer::empty(Rcode::FORMERR, None));
+            }
         }
         if question.qclass != Class::IN {
             return Some(self.other_class(query, reply));

@@ -45,6 +45,14 @@ impl ClientSubnet {
         Some(Self { family, prefix, address: (u128::from_be_bytes(address) & kept).to_be_bytes() })
     }
 
+    /// Returns whether the data of the option in a query has the form of RFC 7871 §6: as many octets
+    /// as the source prefix needs, and no address bits beyond it.
+    pub fn is_well_formed(data: &[u8]) -> bool {
+        let [_, family, _, scope, octets @ ..] = data else { return false };
+        let bits_max = if *family == 1 { 32 } else { 128 };
+        Self::parse(data).is_some_and(|subnet| *scope <= bits_max && subnet.address.starts_with(octets))
+    }
+
     /// Returns the subnet with so many leading bits at most: 24 of IPv4 and 56 of IPv6, say.
     #[must_use]
     pub fn cut(self, ipv4: u8, ipv6: u8) -> Self {
@@ -74,10 +82,14 @@ mod tests {
     fn a_subnet_keeps_only_its_prefix() {
         let subnet = ClientSubnet::parse(&[0, 1, 20, 0, 192, 0, 0xff]).expect("well formed");
         assert_eq!((subnet.prefix, &subnet.address[..4]), (20, &[192, 0, 0xf0, 0][..]));
+        assert!(!ClientSubnet::is_well_formed(&[0, 1, 20, 0, 192, 0, 0xff]), "bits beyond it");
+        assert!(!ClientSubnet::is_well_formed(&[0, 1, 20, 33, 192, 0, 0xf0]), "a scope of no address");
+        assert!(ClientSubnet::is_well_formed(&[0, 1, 20, 0, 192, 0, 0xf0]));
         for malformed in
             [&[0, 1, 33, 0, 1, 2, 3, 4, 5][..], &[0, 1, 24, 0, 1, 2], &[0, 3, 8, 0, 1], &[0, 1], &[]]
         {
             assert_eq!(ClientSubnet::parse(malformed), None, "{malformed:?}");
+            assert!(!ClientSubnet::is_well_formed(malformed), "{malformed:?}");
         }
     }
 

@@ -160,6 +160,15 @@ impl Change {
 }
 
 impl SubnetChange {
+    /// Returns whether the client's own subnet is told, if it sent one.
+    pub(crate) const fn takes_own(&self) -> bool {
+        match self {
+            Self::Strip => false,
+            Self::Forward => true,
+            Self::Client { keeps, .. } | Self::Fixed { keeps, .. } => *keeps,
+        }
+    }
+
     fn subnet(&self, query: &Query<'_>, client: impl FnOnce() -> IpAddr) -> Option<ClientSubnet> {
         let own = || query.edns.and_then(|edns| edns.option(OptionCode::CLIENT_SUBNET));
         match self {

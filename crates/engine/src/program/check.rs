@@ -106,6 +106,7 @@ impl Program {
         let large_sets = large_sets(&ops);
         let asks_zones = ops.iter().any(|op| matches!(op, Op::Zone(_)));
         let has_zones = asks_zones || ops.iter().any(|op| matches!(op, Op::ZoneSet(..)));
+        let reads_subnets = ops.iter().any(Op::reads_subnets);
         let watched: Arc<[Watched]> = ops.iter().filter_map(Op::watched).collect();
         Ok(Self {
             ops: ops.into_boxed_slice(),
@@ -114,6 +115,7 @@ impl Program {
             changes_answers,
             large_sets,
             asks_zones,
+            reads_subnets,
             has_zones,
             watched: (!watched.is_empty()).then_some(watched),
         })

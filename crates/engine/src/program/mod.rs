@@ -36,6 +36,8 @@ pub struct Program {
     asks_zones: bool,
     /// Whether some step answers from zones, of whatever set.
     has_zones: bool,
+    /// Whether some step looks at the client's own subnet.
+    reads_subnets: bool,
     /// The lists with response policy zones that steps look at, if there are any.
     watched: Option<Arc<[Watched]>>,
 }
@@ -55,6 +57,11 @@ impl Program {
     /// Returns whether some step answers from zones.
     pub(crate) const fn has_zones(&self) -> bool {
         self.has_zones
+    }
+
+    /// Returns whether some step looks at the client's own subnet (RFC 7871).
+    pub(crate) const fn reads_subnets(&self) -> bool {
+        self.reads_subnets
     }
 
     /// Returns the response policy zones that steps look at, for a resolver to ask them before

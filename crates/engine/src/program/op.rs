@@ -98,6 +98,16 @@ impl Op {
         }
     }
 
+    /// Returns whether the step has the client's own subnet told to others.
+    // Once per configuration.
+    pub(crate) const fn reads_subnets(&self) -> bool {
+        match self {
+            Self::Forward(step) => step.forwards_client_subnet,
+            Self::Outgoing(Change::Subnet(change)) => change.takes_own(),
+            _ => false,
+        }
+    }
+
     /// Returns the list with response policy zones that the step looks at.
     // Once per configuration.
     pub(crate) fn watched(&self) -> Option<Watched> {

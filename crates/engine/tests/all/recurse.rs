@@ -590,6 +590,31 @@ fn heard(reply: &[u8]) -> (u8, Option<Vec<u8>>) {
 }
 
 #[test]
+fn a_malformed_subnet_is_a_format_error_where_subnets_are_told_to_others() {
+    let cases: [(&[u8], bool); 9] = [
+        (&[0, 1, 24, 0, 198, 51, 1], true),
+        (&[0, 1, 0, 0], true),
+        (&[0, 2, 32, 0, 0x20, 1, 0x0d, 0xb8], true),
+        // Bits beyond the prefix, an unknown family, too long a prefix, too few octets, too many.
+        (&[0, 1, 20, 0, 198, 51, 1], false),
+        (&[0, 3, 24, 0, 198, 51, 1], false),
+        (&[0, 1, 40, 0, 198, 51, 1, 0, 0], false),
+        (&[0, 1, 24, 0, 198, 51], false),
+        (&[0, 1, 24, 0, 198, 51, 1, 0], false),
+        (&[0, 1, 24], false),
+    ];
+    for (data, is_well_formed) in cases {
+        let asked = telling().ask(&www().option(8, data));
+        match is_well_formed {
+            true => drop(asked.deferred()),
+            false => assert_eq!(seen(&asked.answered()).rcode, Rcode::FORMERR, "{data:?}"),
+        }
+        // Who does nothing with subnets does not read them.
+        drop(server().ask(&www().option(8, data)).deferred());
+    }
+}
+
+#[test]
 fn what_is_for_a_network_is_kept_for_all_of_it_and_for_nobody_else() {
     let mut server = telling();
     let suspended = server.ask(&of_subnet(1, 24)).deferred();
