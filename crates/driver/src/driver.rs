@@ -413,7 +413,10 @@ impl Driver {
             Ending::NoBranch { is_dropped } => Outcome::NoBranch { is_dropped: *is_dropped },
         };
         // That we had no room says nothing about the name: others must not be told from memory.
-        let is_ours = matches!(outcome, Outcome::Failed(Failure::Overloaded | Failure::Stopping));
+        let is_ours = matches!(
+            outcome,
+            Outcome::Failed(Failure::Overloaded | Failure::ClientLimit | Failure::Stopping)
+        );
         // Each way of going on has a cache of its own to fill, or none; the first that goes this
         // way does it.
         let mut resumed = self.resumed.take();
@@ -454,9 +457,12 @@ impl Driver {
         let is_late = self.is_late(&asker, now);
         let Asker { suspended, mut to, deferrals, since } = asker;
         let transport = suspended.client().transport;
-        let is_dropped = matches!(outcome, Outcome::Failed(Failure::Overloaded))
-            && self.shed.get() == Shed::Drop
-            && transport == Transport::Udp;
+        let is_shed = match self.shed.get() {
+            Shed::Servfail => false,
+            Shed::Drop => matches!(outcome, Outcome::Failed(Failure::Overloaded | Failure::ClientLimit)),
+            Shed::DropOverload => matches!(outcome, Outcome::Failed(Failure::Overloaded)),
+        };
+        let is_dropped = is_shed && transport == Transport::Udp;
         let mut buffer = self.reply.borrow_mut();
         let mut reply = Reply::new(room(&mut buffer, &to));
         let verdict = self.worker.engine.borrow_mut().resume(suspended, outcome, share, &mut reply);

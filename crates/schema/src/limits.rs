@@ -232,10 +232,10 @@ pub(super) const ROWS: &[Row] = &[
         word(Shed::WORDS),
         "servfail",
         "a client that knows asks another server at once",
-        "The reply to a UDP query that the server drops because too many wait, unless it has an \
-         expired answer. `servfail`: SERVFAIL with an Extended DNS Error. `drop`: none, so that a \
-         forged address gets no packet, and a client tries again after its own timeout. Over \
-         connections it is always SERVFAIL.",
+        "The reply to a UDP query that the server drops because too many wait, unless it has an expired answer. `servfail`: \
+         SERVFAIL with an Extended DNS Error. `drop`: none, so that a forged address gets no packet, and a client tries again \
+         after its own timeout. `drop-overload`: none if too many of all clients wait, and SERVFAIL for what a client asks \
+         beyond `limits.wait-limit`. Over connections it is always SERVFAIL.",
     ),
     row(
         "limits.query-size",
@@ -253,7 +253,7 @@ pub(super) const ROWS: &[Row] = &[
         "Replies that the server holds at once for one client (an IPv4 address, or an IPv6 prefix \
          of 56 bits) whose address may be forged, because it uses UDP without a cookie. Divided \
          among the workers, at least 100 each. A further query replaces the client's oldest, or \
-         gets SERVFAIL.",
+         gets SERVFAIL, or what `limits.shed` says.",
     )
     .unbound(&["wait-limit"]),
     row(

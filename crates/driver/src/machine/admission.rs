@@ -97,9 +97,10 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
                 load >= Load::Half && self.clients.waiting(cell) >= self.limits.waiting_per_client_max;
             // A refresh takes the place of nobody.
             let may_jostle = who.client().is_some();
-            if (holds_too_many || has_its_share) && !(may_jostle && self.jostle(cell, now)) {
+            let why = if holds_too_many { Failure::ClientLimit } else { Failure::Overloaded };
+            if (holds_too_many || has_its_share) && !(may_jostle && self.jostle(cell, why, now)) {
                 self.counters.shed_client.bump();
-                return Err(Failure::Overloaded);
+                return Err(why);
             }
         }
         if load >= Load::NoFetch && (who.client().is_none() || !self.make_room(cell, begins, now)) {
@@ -137,8 +138,8 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
             let own = asking.map_or(0, |cell| self.clients.waiting(cell));
             let is_greedier = self.clients.waiting(greediest) > own + 1;
             let is_shed = match asking {
-                _ if is_greedier => self.shed_oldest(greediest, Span(0), now),
-                Some(cell) => self.jostle(cell, now),
+                _ if is_greedier => self.shed_oldest(greediest, Span(0), Failure::Overloaded, now),
+                Some(cell) => self.jostle(cell, Failure::Overloaded, now),
                 None => false,
             };
             if !is_shed {
@@ -151,12 +152,18 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
     /// Ends a client's oldest query for a new one of its own, if it has waited long enough to have
     /// had its chance.
     #[cold]
-    fn jostle(&mut self, cell: ClientCell, now: Moment) -> bool {
-        self.shed_oldest(cell, JOSTLE_AFTER, now)
+    fn jostle(&mut self, cell: ClientCell, why: Failure, now: Moment) -> bool {
+        self.shed_oldest(cell, JOSTLE_AFTER, why, now)
     }
 
     /// Ends the oldest query of a client, if it has waited so long; returns whether it did.
-    pub(super) fn shed_oldest(&mut self, cell: ClientCell, waited_min: Span, now: Moment) -> bool {
+    pub(super) fn shed_oldest(
+        &mut self,
+        cell: ClientCell,
+        waited_min: Span,
+        why: Failure,
+        now: Moment,
+    ) -> bool {
         let mut next = self.clients.oldest(cell);
         for _ in 0..SHED_MAX {
             let Some(key) = next else { return false };
@@ -166,7 +173,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
             }
             if entry.home != Home::Ending {
                 self.counters.shed_oldest.bump();
-                self.shed(key);
+                self.shed(key, why);
                 return true;
             }
             next = Some(entry.newer);
@@ -179,13 +186,14 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
     pub(crate) fn shed_all(&mut self) -> usize {
         let waits = self.waiters.iter().filter(|(_, entry)| entry.home != Home::Ending);
         let keys: Vec<usize> = waits.map(|(key, _)| key).collect();
-        keys.iter().for_each(|&key| self.shed(u32::try_from(key).unwrap_or(u32::MAX)));
+        let key_of = |key: usize| u32::try_from(key).unwrap_or(u32::MAX);
+        keys.iter().for_each(|&key| self.shed(key_of(key), Failure::Overloaded));
         keys.len()
     }
 
     /// Ends a query before what it waits for has ended; that ends, too, if nobody else waits for
     /// it.
-    fn shed(&mut self, key: u32) {
+    fn shed(&mut self, key: u32, why: Failure) {
         let Some(entry) = self.waiters.try_remove(key as usize) else { return };
         self.wheel.cancel(entry.timer);
         self.leave_client(&entry);
@@ -219,6 +227,6 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
             Home::Split(split) if is_last => drop(self.forget_split(split)),
             Home::Fetch(_) | Home::Split(_) | Home::Sleep | Home::Turn | Home::Ending => {}
         }
-        self.events.push_back(Event::Rejected(entry.who, Failure::Overloaded));
+        self.events.push_back(Event::Rejected(entry.who, why));
     }
 }

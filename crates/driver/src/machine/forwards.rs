@@ -87,7 +87,9 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
 const fn unanswered(failure: Failure) -> Unanswered {
     match failure {
         Failure::Timeout => Unanswered::Timeout,
-        Failure::Overloaded | Failure::Stopping | Failure::NoUpstream => Unanswered::NotSent,
+        Failure::Overloaded | Failure::ClientLimit | Failure::Stopping | Failure::NoUpstream => {
+            Unanswered::NotSent
+        }
         _ => Unanswered::Unreachable,
     }
 }

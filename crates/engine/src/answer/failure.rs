@@ -15,6 +15,8 @@ pub enum Failure {
     BadReply(Rcode),
     /// A bound on waiting queries was reached; the query was shed.
     Overloaded,
+    /// So many replies are held for the client already that it may have no more.
+    ClientLimit,
     /// The pool has no upstream with a known address (yet).
     NoUpstream,
     /// The server is stopping.
@@ -52,7 +54,7 @@ impl Failure {
         match self {
             Self::Timeout | Self::Network | Self::Down => Blame::Network,
             Self::BadReply(_) => Blame::Server,
-            Self::Overloaded => Blame::Limit,
+            Self::Overloaded | Self::ClientLimit => Blame::Limit,
             Self::NoUpstream | Self::Stopping => Blame::State,
             Self::NoBranch | Self::NotRewritten | Self::TooDeep => Blame::Policy,
         }
@@ -70,6 +72,7 @@ impl Failure {
             Self::Down => &[(EdeCode::NO_REACHABLE_AUTHORITY, "all upstreams are down")],
             Self::BadReply(_) => &[(EdeCode::INVALID_DATA, "upstream sent no usable answer")],
             Self::Overloaded => &[(EdeCode::OTHER, "too many queries waiting")],
+            Self::ClientLimit => &[(EdeCode::OTHER, "too many queries of this client are waiting")],
             Self::NoUpstream => &[(EdeCode::NO_REACHABLE_AUTHORITY, "no upstream has a known address")],
             Self::Stopping => &[(EdeCode::NOT_READY, "server is stopping")],
             Self::NoBranch => &[(EdeCode::OTHER, "no branch of the policy had an answer")],
@@ -96,6 +99,7 @@ impl Failure {
             Self::NoBranch => (8, 0),
             Self::NotRewritten => (9, 0),
             Self::TooDeep => (10, 0),
+            Self::ClientLimit => (11, 0),
         };
         let [high, low] = rcode.to_be_bytes();
         [kind, high, low]
@@ -114,6 +118,7 @@ impl Failure {
             8 => Self::NoBranch,
             9 => Self::NotRewritten,
             10 => Self::TooDeep,
+            11 => Self::ClientLimit,
             _ => return None,
         })
     }
@@ -131,6 +136,7 @@ mod tests {
             Failure::Down,
             Failure::BadReply(Rcode(4095)),
             Failure::Overloaded,
+            Failure::ClientLimit,
             Failure::NoUpstream,
             Failure::Stopping,
             Failure::NoBranch,

@@ -17,11 +17,13 @@ values::words! {
         Servfail = "servfail",
         /// Nothing.
         Drop = "drop",
+        /// Nothing if too many of all clients wait, and SERVFAIL if too many of one do.
+        DropOverload = "drop-overload",
     }
 }
 
-/// What one worker may hold. What is shed ends with [`engine::Failure::Overloaded`]; it is a query
-/// of the client that has the most waiting.
+/// What one worker may hold. What is shed ends with [`engine::Failure::Overloaded`], and is a query
+/// of the client that has the most waiting; or with [`engine::Failure::ClientLimit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Fetches under way.

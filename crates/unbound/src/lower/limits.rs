@@ -17,8 +17,8 @@ impl Lowering<'_> {
         let (waiting, at) = self.number("num-queries-per-thread");
         let waiting = waiting.saturating_mul(threads.max(1)).clamp(64, 10_000_000);
         self.set_number(&["limits", "waiting"], (waiting, at));
-        // Unbound does not answer a query that finds no place.
-        self.set(&["limits", "shed"], tree::text("drop", at));
+        // Unbound does not answer a query that finds no place, but for clients over "wait-limit".
+        self.set(&["limits", "shed"], tree::text("drop-overload", at));
         let (wait_limit, at) = self.bounded("wait-limit", 0, 10_000_000);
         self.set_or_off(&["limits", "wait-limit"], wait_limit, &wait_limit.to_string(), at);
         self.wait_networks(wait_limit);

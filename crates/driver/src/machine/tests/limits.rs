@@ -212,7 +212,7 @@ fn of_those_who_wait_for_one_fetch_any_can_go() {
         (1..=5).map(|last| sim.ask_from("www.example.org", Some(client(last)), None)).collect();
     for (last, index) in [(3, 2), (1, 0), (5, 4)] {
         let cell = sim.machine.clients.cell(client(last));
-        assert!(sim.machine.shed_oldest(cell, Span(0), sim.now));
+        assert!(sim.machine.shed_oldest(cell, Span(0), Failure::Overloaded, sim.now));
         sim.settle();
         assert_eq!(sim.ended[&askers[index]], Err(Failure::Overloaded));
     }
@@ -229,7 +229,7 @@ fn a_query_that_waits_for_branches_can_go_and_leaves_nothing() {
     let asker = sim.ask_split("www.example.org", &split, true);
     let cell = sim.machine.clients.cell(CLIENT);
     // It came before its branches.
-    assert!(sim.machine.shed_oldest(cell, Span(0), sim.now));
+    assert!(sim.machine.shed_oldest(cell, Span(0), Failure::Overloaded, sim.now));
     sim.settle();
     assert_eq!(sim.ended[&asker], Err(Failure::Overloaded));
     assert_eq!((sim.machine.splits.len(), sim.machine.split_index.len()), (0, 0));
@@ -243,7 +243,8 @@ fn so_many_replies_are_held_for_an_address_that_may_be_forged() {
     let mut sim = Sim::with_limits(vec![pool(Pick::Ordered, &[1])], limits);
     let forged: Vec<u32> = (0..4000).map(|_| sim.ask_from("www.example.org", Some(FORGED), None)).collect();
     let proven: Vec<u32> = (0..50).map(|_| sim.ask("www.example.org")).collect();
-    assert_eq!(sim.ended.values().filter(|brought| **brought == Err(Failure::Overloaded)).count(), 3000);
+    let too_many = sim.ended.values().filter(|brought| **brought == Err(Failure::ClientLimit));
+    assert_eq!(too_many.count(), 3000);
     let (first, over_udp) = (sim.sent(), sim.sent_nothing());
     assert!(over_udp && matches!(first.over, Over::Udp(_)));
     sim.reply(&first, Rcode::NOERROR);
@@ -257,7 +258,9 @@ fn so_many_replies_are_held_for_an_address_that_may_be_forged() {
 /// Returns how many of so many queries of a client may wait.
 fn held(sim: &mut Sim, client: IpAddr, count: usize) -> usize {
     let asked: Vec<u32> = (0..count).map(|_| sim.ask_from("www.example.org", Some(client), None)).collect();
-    asked.iter().filter(|asker| !sim.ended.contains_key(asker)).count()
+    let refused: Vec<_> = asked.iter().filter_map(|asker| sim.ended.get(asker)).collect();
+    assert!(refused.iter().all(|brought| **brought == Err(Failure::ClientLimit)), "{refused:?}");
+    count - refused.len()
 }
 
 #[test]
