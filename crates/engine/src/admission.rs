@@ -104,6 +104,10 @@ impl Engine {
             Admission::BadCookieOption => self.complete(to, &Answer::empty(Rcode::FORMERR, None), reply),
             Admission::Limited => {
                 self.state.counters.limited.bump();
+                // One with a good cookie is known, and asks too much.
+                if matches!(to.proof, Proof::Proven(_)) {
+                    return self.stay_silent();
+                }
                 // RFC 7873 §5.2.3: a client that speaks cookies gets one to come back with.
                 if to.proof.client_cookie().is_some() {
                     return self.complete(to, &Answer::empty(Rcode::BADCOOKIE, None), reply);
@@ -131,8 +135,25 @@ impl Engine {
     /// Returns whether this limited query is one of those that get a truncated reply.
     fn slips(&mut self) -> bool {
         let slip = self.snapshot.gate.rate.as_ref().map_or(0, |rule| rule.slip);
+        slip != 0 && self.counts_up_to(slip)
+    }
+
+    /// Counts a limited query; returns whether it is the last of so many.
+    const fn counts_up_to(&mut self, many: u32) -> bool {
         self.limited = self.limited.wrapping_add(1);
-        slip != 0 && self.limited.is_multiple_of(slip)
+        self.limited.is_multiple_of(many)
+    }
+
+    /// Returns what the gate says of a query that it does not admit: every so many of those over the
+    /// rate limit may be answered all the same.
+    #[cold]
+    pub(crate) fn reconsider(&mut self, admission: Admission, to: &To<'_>) -> Admission {
+        let pass = self.snapshot.gate.rate.as_ref().map_or(0, |rule| rule.pass);
+        let is_proven = matches!(to.proof, Proof::Proven(_));
+        if admission != Admission::Limited || pass == 0 || is_proven || !self.counts_up_to(pass) {
+            return admission;
+        }
+        self.snapshot.gate.admit_limited(to.client, to.proof)
     }
 }
 

@@ -301,8 +301,11 @@ impl Engine {
         }
         let to = To { query, client, proof, options: &[] };
         if admission != Admission::Admitted {
-            tracer.note(note_of(admission));
-            return self.turn_away(admission, &to, reply);
+            let admission = self.reconsider(admission, &to);
+            if admission != Admission::Admitted {
+                tracer.note(note_of(admission));
+                return self.turn_away(admission, &to, reply);
+            }
         }
         if let Some(answer) = self.by_rule_of_protocol(query, reply) {
             tracer.note(Note::Protocol);

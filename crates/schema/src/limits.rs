@@ -32,6 +32,13 @@ pub(super) const ROWS: &[Row] = &[
         "as other servers do",
         "Every how many queries over the limit one gets a truncated reply, so that an honest client can turn to TCP. 0: \
          never.",
+    ),
+    row(
+        "limits.rate.pass",
+        whole(0, 100),
+        "0",
+        "a limit is a limit; `slip` costs less, and leads honest clients to TCP",
+        "Every how many queries over the limit one is answered all the same, unless its client is over `with-cookie`. 0: never.",
     )
     .unbound(&["ip-ratelimit-factor"]),
     row(

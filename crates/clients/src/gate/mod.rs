@@ -132,6 +132,16 @@ impl Gate {
         (Admission::Admitted, proof)
     }
 
+    /// Judges a query that the rate limit has let through.
+    #[cold]
+    pub fn admit_limited(&self, client: &Client, proof: Proof) -> Admission {
+        let is_proven = matches!(proof, Proof::Proven(_));
+        match &self.cookie_required {
+            Some(required) if lacks_cookie(required, client, is_proven) => Admission::NoCookie,
+            _ => Admission::Admitted,
+        }
+    }
+
     /// Returns whether a client is banned. Usually nobody is.
     #[inline(always)]
     pub fn bans(&self, client: &Client) -> bool {

@@ -43,6 +43,9 @@ pub struct RateRule {
     /// Every how many limited queries one gets a truncated reply, so that an honest client can turn
     /// to TCP; 0 never, 1 always.
     pub slip: u32,
+    /// Every how many limited queries one is answered all the same; 0 never. Not of clients whose
+    /// cookie proves their address.
+    pub pass: u32,
     /// Leading bits of an IPv4 address that share an allowance.
     pub ipv4_prefix: u8,
     /// Leading bits of an IPv6 address that share an allowance.

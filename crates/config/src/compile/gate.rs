@@ -38,6 +38,7 @@ pub(super) fn gate(settings: &Settings, keep: &mut Keep, environment: &dyn Envir
         per_second,
         burst: rate.burst,
         slip: rate.slip,
+        pass: rate.pass,
         ipv4_prefix: rate.ipv4_prefix,
         ipv6_prefix: rate.ipv6_prefix,
         exempt: prefix_set(&rate.exempt),

@@ -847,6 +847,38 @@ fn a_cookie_lifts_the_rate_limit() {
 }
 
 #[test]
+fn queries_over_the_limit_may_be_answered_now_and_then_and_no_good_cookie_is_called_bad() {
+    let gate = gate_with(|gate| {
+        gate.cookies = Some(Secrets { active: [9; 16], staging: None });
+        gate.rate = Some(RateRule {
+            per_second: 1,
+            burst: 2,
+            pass: 10,
+            proven_per_second: 2,
+            ipv4_prefix: 24,
+            ipv6_prefix: 56,
+            ..RateRule::default()
+        });
+    });
+    let mut server = Server::with(gate, |cache| usual(cache, CacheRules::default()));
+    let plain = Ask::new("localhost", Rtype::A);
+    let first = server.ask(&Ask::new("localhost", Rtype::A).option(10, b"clientck")).answered();
+    let edns = Message::parse(&first).expect("well formed").edns.expect("an OPT");
+    let full = edns.option(OptionCode::COOKIE).expect("a cookie").to_vec();
+    server.ask(&plain).answered();
+    // The burst is used up: every tenth has the whole answer, and no other one has any.
+    let answered: Vec<bool> = (0..30).map(|_| !server.ask(&plain).is_dropped()).collect();
+    assert_eq!(answered.iter().filter(|answered| **answered).count(), 3, "{answered:?}");
+    (0..9).for_each(|_| assert!(server.ask(&plain).is_dropped()));
+    let tenth = server.ask(&plain).answered();
+    assert!(seen(&tenth).answers.len() == 1 && !header(&tenth).flags.has(Flags::TC));
+    // A proven address has an allowance of its own, and silence beyond it.
+    let proven = Ask::new("localhost", Rtype::A).option(10, &full);
+    (0..2).for_each(|_| assert_eq!(seen(&server.ask(&proven).answered()).rcode, Rcode::NOERROR));
+    (0..20).for_each(|_| assert!(server.ask(&proven).is_dropped()));
+}
+
+#[test]
 fn rules_mark_skip_call_and_rewrite() {
     let only = |text: &str| {
         let mut set = NameSetBuilder::new(&KEY);

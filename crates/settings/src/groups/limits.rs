@@ -53,6 +53,8 @@ pub struct Rate {
     pub burst: u32,
     /// Every how many over the limit get a truncated reply; zero: none.
     pub slip: u32,
+    /// Every how many queries over the limit one is answered all the same; 0 never.
+    pub pass: u32,
     /// Leading bits of an IPv4 address that share one allowance.
     pub ipv4_prefix: u8,
     /// Leading bits of an IPv6 address that share one allowance.

@@ -99,6 +99,7 @@ impl Lowering<'_> {
             per_second,
             burst: self.whole(&rate, "burst") as u32,
             slip: self.whole(&rate, "slip") as u32,
+            pass: self.whole(&rate, "pass") as u32,
             ipv4_prefix: self.whole(&rate, "ipv4-prefix") as u8,
             ipv6_prefix: self.whole(&rate, "ipv6-prefix") as u8,
             exempt: self.prefixes(&rate, "exempt"),

@@ -144,7 +144,8 @@ impl Lowering<'_> {
         self.set_number(&["limits", "rate", "ipv6-prefix"], (128, at));
         self.set(&["limits", "rate", "exempt"], tree::list(Vec::new()));
         let factor = self.bounded("ip-ratelimit-factor", 0, 100);
-        self.set_number(&["limits", "rate", "slip"], factor);
+        self.set_number(&["limits", "rate", "pass"], factor);
+        self.set_number(&["limits", "rate", "slip"], (0, at));
     }
 
     fn cookies(&mut self) {

@@ -67,7 +67,7 @@ fn rates_are_those_of_zones_and_of_clients() {
     check(
         "server: ip-ratelimit: 100 ip-ratelimit-cookie: 500 ip-ratelimit-backoff: yes",
         "limits/rate",
-        "{with-cookie: 500, backoff: true, per-second: 100, burst: 100, ipv4-prefix: 32, ipv6-prefix: 128, exempt: [], slip: 10}",
+        "{with-cookie: 500, backoff: true, per-second: 100, burst: 100, ipv4-prefix: 32, ipv6-prefix: 128, exempt: [], pass: 10, slip: 0}",
     );
     says(
         "server: ip-ratelimit-cookie: 5\n",

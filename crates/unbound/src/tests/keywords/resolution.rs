@@ -180,14 +180,15 @@ keywords! {
             resolvers/default/zone-rate/zones/example.org/below: 5";
     ip_ratelimit: "", "7"
         => "limits/rate/burst: 7; limits/rate/exempt: []; limits/rate/ipv4-prefix: 32; \
-            limits/rate/ipv6-prefix: 128; limits/rate/per-second: 7; limits/rate/slip: 10";
+            limits/rate/ipv6-prefix: 128; limits/rate/pass: 10; limits/rate/per-second: 7; \
+            limits/rate/slip: 0";
     ip_ratelimit_cookie: "", "7" => "warning: \"ip-ratelimit-cookie\" has no effect without \"ip-ratelimit\"";
     ip_ratelimit_size: "", "16m"
         => "warning: \"ip-ratelimit-size\" has no effect: the table has a fixed size";
     ip_ratelimit_slabs: "", "8"
         => "warning: \"ip-ratelimit-slabs\" has no effect: readers of the caches take no locks, so nothing \
             is divided";
-    ip_ratelimit_factor: "ip-ratelimit: 100", "17" => "limits/rate/slip: 17";
+    ip_ratelimit_factor: "ip-ratelimit: 100", "17" => "limits/rate/pass: 17";
     ip_ratelimit_backoff: "ip-ratelimit: 100", "yes" => "limits/rate/backoff: true";
     outbound_msg_retry: "", "12" => "resolvers/default/attempts: 12";
     max_sent_count: "", "39" => "resolvers/default/limits/queries-per-zone: 39";
