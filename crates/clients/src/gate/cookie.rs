@@ -22,7 +22,7 @@ const AHEAD_SECONDS_MAX: i32 = 300;
 pub enum Proof {
     /// There was no cookie.
     None,
-    /// A client cookie alone.
+    /// A client cookie alone, or with a server cookie of a form that is not ours.
     Unproven([u8; CLIENT_OCTETS]),
     /// A client cookie with a server cookie that is not ours, too old, or for another address.
     Invalid([u8; CLIENT_OCTETS]),
@@ -71,7 +71,9 @@ impl Secrets {
         if !(8..=32).contains(&server.len()) {
             return Proof::Malformed;
         }
-        let Ok(server) = <[u8; 16]>::try_from(server) else { return Proof::Invalid(*client) };
+        // RFC 9018 §4: ours have 16. Another length says that another server has made it, and no more
+        // than a client cookie alone.
+        let Ok(server) = <[u8; 16]>::try_from(server) else { return Proof::Unproven(*client) };
         let [1, 0, 0, 0, t0, t1, t2, t3, ..] = server else { return Proof::Invalid(*client) };
         let made = u32::from_be_bytes([t0, t1, t2, t3]);
         // RFC 9018 §4.3: serial number arithmetic (RFC 1982), so that 2106 is no special year.
@@ -171,8 +173,10 @@ mod tests {
         assert_eq!(check(&[0; 7]), Proof::Malformed);
         assert_eq!(check(&[0; 8]), Proof::Unproven([0; 8]));
         assert_eq!(check(&[0; 15]), Proof::Malformed);
-        assert_eq!(check(&[0; 16]), Proof::Invalid([0; 8]));
-        assert_eq!(check(&[0; 40]), Proof::Invalid([0; 8]));
+        // Ours have 24 octets (RFC 9018 §4).
+        assert_eq!(check(&[0; 16]), Proof::Unproven([0; 8]));
+        assert_eq!(check(&[0; 24]), Proof::Invalid([0; 8]));
+        assert_eq!(check(&[0; 40]), Proof::Unproven([0; 8]));
         assert_eq!(check(&[0; 41]), Proof::Malformed);
     }
 }

@@ -200,6 +200,32 @@ impl Numbers {
     }
 }
 
+/// Types without a mnemonic in the other program.
+const NUMBERED_TYPES: [u8; 10] = [56, 57, 66, 67, 68, 100, 101, 102, 103, 128];
+
+/// Returns a type as the other program writes it.
+fn type_word(number: u8) -> String {
+    match NUMBERED_TYPES.contains(&number) {
+        true => format!("TYPE{number}"),
+        false => Rtype(number.into()).to_string(),
+    }
+}
+
+/// Returns an opcode as the other program writes it: it has no names for those after UPDATE.
+fn opcode_word(code: u8) -> String {
+    if Opcode(code) > Opcode::UPDATE { format!("OPCODE{code}") } else { Opcode(code).to_string() }
+}
+
+/// Returns a response code as the other program writes it: NOTIMP is another word there, and those
+/// after NOTZONE have no names.
+fn rcode_word(rcode: Rcode) -> String {
+    match rcode {
+        Rcode::NOTIMP => "NOTIMPL".to_owned(),
+        _ if rcode > Rcode::NOTZONE => format!("RCODE{}", rcode.0),
+        _ => rcode.to_string(),
+    }
+}
+
 /// Returns an average as the other program writes it: six digits, without zeros at the end.
 fn average(sum: u64, count: u64) -> f64 {
     let millionths = sum.saturating_mul(1_000_000) / count.max(1);
@@ -288,7 +314,7 @@ fn extended(
         }
     };
     for number in 0..=u8::MAX {
-        let name = format!("num.query.type.{}", Rtype(number.into()));
+        let name = format!("num.query.type.{}", type_word(number));
         may_be_left_out(&name, detail(Detail::Type(Some(number))));
     }
     may_be_left_out("num.query.type.other", detail(Detail::Type(None)));
@@ -298,7 +324,7 @@ fn extended(
     }
     may_be_left_out("num.query.class.other", detail(Detail::Class(None)));
     for code in 0..CODES {
-        may_be_left_out(&format!("num.query.opcode.{}", Opcode(code)), detail(Detail::Opcode(code)));
+        may_be_left_out(&format!("num.query.opcode.{}", opcode_word(code)), detail(Detail::Opcode(code)));
     }
     let sent = |name| total.of("fetch", name) + total.of("resolver", name);
     line("num.query.tcp", total.engine("queries_tcp") + total.engine("queries_tls"));
@@ -320,8 +346,7 @@ fn extended(
     line("num.query.edns.DO", detail(Detail::DnssecOk));
     for code in 0..CODES {
         let (rcode, value) = (Rcode(code.into()), detail(Detail::Rcode(code)));
-        // The other program's name for NOTIMP.
-        let name = if rcode == Rcode::NOTIMP { "NOTIMPL".to_owned() } else { rcode.to_string() };
+        let name = rcode_word(rcode);
         if rcode <= Rcode::REFUSED || value > 0 || !settings.inhibits_zero {
             line(&format!("num.answer.rcode.{name}"), value);
         }
@@ -445,6 +470,17 @@ mod tests {
         assert_eq!(lines[0].0, "histogram.000000.000000.to.000000.000001");
         assert_eq!(lines[20], ("histogram.000000.524288.to.000001.000000".to_owned(), 7));
         assert_eq!(lines[39].0, "histogram.262144.000000.to.524288.000000");
+    }
+
+    #[test]
+    fn words_are_those_of_the_other_program() {
+        assert_eq!(
+            [1, 55, 56, 65, 66, 128].map(type_word),
+            ["A", "HIP", "TYPE56", "HTTPS", "TYPE66", "TYPE128"]
+        );
+        assert_eq!([0, 5, 6, 15].map(opcode_word), ["QUERY", "UPDATE", "OPCODE6", "OPCODE15"]);
+        let codes = [Rcode::NOERROR, Rcode::NOTIMP, Rcode::NOTZONE, Rcode(11), Rcode(15)];
+        assert_eq!(codes.map(rcode_word), ["NOERROR", "NOTIMPL", "NOTZONE", "RCODE11", "RCODE15"]);
     }
 
     #[test]
