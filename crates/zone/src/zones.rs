@@ -598,6 +598,14 @@ impl Zones {
         self.deepest(name).is_some()
     }
 
+    /// Returns whether a name is the apex of one of the zones, and none above it is served here: then
+    /// its DS records are somewhere else.
+    pub fn has_parent_elsewhere(&self, name: Name<'_>) -> bool {
+        let labels = name.label_count();
+        let is_apex = labels > 0 && self.has_depth(labels) && self.at_apex(name).is_some();
+        is_apex && self.above(name, labels).is_none()
+    }
+
     /// Returns the hash of a name and the number of its labels.
     pub(crate) fn known_of(&self, name: Name<'_>) -> (u64, usize) {
         (self.key.hash_name(name), name.label_count())
@@ -682,6 +690,15 @@ mod tests {
 
     fn serial(zones: &Zones, text: &str) -> Option<u32> {
         zones.zone_of(name(text).as_name()).map(|zone| zone.facts().serial)
+    }
+
+    #[test]
+    fn the_parent_of_a_zone_is_elsewhere_unless_a_zone_above_is_served() {
+        let zones = Zones::new(KEY, vec![zone(&name("a."), 1), zone(&name("b.a."), 2), zone(&name("."), 3)]);
+        let elsewhere = |zones: &Zones, text: &str| zones.has_parent_elsewhere(name(text).as_name());
+        assert!(["a", "b.a", ".", "x.a"].iter().all(|text| !elsewhere(&zones, text)));
+        let zones = Zones::new(KEY, vec![zone(&name("a."), 1), zone(&name("b.a."), 2)]);
+        assert_eq!(["a", "b.a", "x.a", "c"].map(|text| elsewhere(&zones, text)), [true, false, false, false]);
     }
 
     #[test]

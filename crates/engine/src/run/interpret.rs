@@ -3,7 +3,7 @@
 //! The interpreter: takes a query through its program until there is an answer or something to wait
 //! for.
 
-use wire::{EdeCode, Flags, Header, Rcode};
+use wire::{EdeCode, Flags, Header, Rcode, Rtype};
 use zone::Zones;
 
 use super::buffers::Workspace;
@@ -268,6 +268,16 @@ impl Run<'_> {
         context: &Context<'_>,
         work: &mut Workspace<'_>,
     ) -> Option<Given> {
+        let query = self.request.query;
+        // RFC 4035 §3.1.4.1: who recurses finds the DS records of a zone in the parent, and need not say
+        // that the zone itself has none.
+        if query.question.qtype == Rtype::DS
+            && query.header.flags.has(Flags::RD)
+            && context.snapshot.recursion_available
+            && zones.has_parent_elsewhere(query.question.qname)
+        {
+            return None;
+        }
         let given = ops::zone::answer(zones, &self.request, &context.env, context, work.message)?;
         if unloaded == Unloaded::Passes && given.is_unloaded() {
             return None;
