@@ -207,8 +207,8 @@ pub(super) const ROWS: &[Row] = &[
         "[]",
         "all that are there are good, and clients choose what they are quick at",
         "Cipher suites that are offered to clients, by their names at IANA. Without any, all: `TLS_AES_256_GCM_SHA384`, \
-         `TLS_AES_128_GCM_SHA256` and `TLS_CHACHA20_POLY1305_SHA256` of TLS 1.3, and six of TLS 1.2. At least one of TLS 1.3 must \
-         be there.",
+         `TLS_AES_128_GCM_SHA256` and `TLS_CHACHA20_POLY1305_SHA256` of TLS 1.3, and six of TLS 1.2. A version \
+         without any is not offered.",
     )
     .unbound(&["tls-ciphers", "tls-ciphersuites"]),
     row(

@@ -618,8 +618,16 @@ fn the_oldest_version_of_tls_is_that_of_the_list() {
     };
     assert_eq!(least("TLSv1.2 TLSv1.3"), ("1.2".to_owned(), 0));
     assert_eq!(least("TLSv1.3"), ("1.3".to_owned(), 0));
-    assert_eq!(least("TLSv1.2"), ("1.2".to_owned(), 1), "what is offered besides is said");
-    assert_eq!(least("TLSv1.1, TLSv1.2, TLSv1.3"), ("1.2".to_owned(), 1), "the first is not offered");
+    assert_eq!(least("TLSv1.1, TLSv1.2"), ("1.2".to_owned(), 1), "the first is not offered");
+    // TLS 1.3 has suites of its own, and is not offered without any.
+    let suites = |words: &str| {
+        let (entries, _) = read_files(&[("/etc/u.conf", &format!("server: tls-protocols: \"{words}\""))]);
+        at(&entries, "tls/ciphers").to_owned()
+    };
+    let has_both = |text: &str| ["TLS_AES_128", "TLS_ECDHE"].map(|suite| text.contains(suite));
+    assert_eq!(has_both(&suites("TLSv1.2")), [false, true]);
+    assert_eq!(suites("TLSv1.2 TLSv1.3"), "", "all");
+    assert_eq!(suites("TLSv1.3"), "", "all of that version");
 }
 
 #[test]

@@ -207,14 +207,16 @@ impl Lowering<'_> {
             Value::Word(words) => Self::one_word(words, &scalar.text, SuiteWord::parse),
             other => unreachable_kind(other),
         });
-        if let Some(first) = ciphers.first().filter(|_| !ciphers.iter().any(|at| at.value.is_tls13())) {
+        let min_version = self.word(&section, "min-version", TlsVersionWord::parse);
+        let lacks_tls13 = !ciphers.iter().any(|at| at.value.is_tls13());
+        if let Some(first) = ciphers.first().filter(|_| lacks_tls13 && min_version != TlsVersionWord::V12) {
             let problem = Problem::error(first.span, "no cipher suite of TLS 1.3 is offered");
             self.problems.push(problem.expected("one such as TLS_AES_128_GCM_SHA256 among them"));
         }
         Tls {
             ciphers: ciphers.values(),
             certificates,
-            min_version: self.word(&section, "min-version", TlsVersionWord::parse),
+            min_version,
             discovery: self.boolean(&section, "discovery"),
             client_ca,
             ticket_keys,
@@ -245,6 +247,13 @@ impl Lowering<'_> {
                 let expected = "\"transport: tls\", or \"optional\" or \"required\"";
                 self.problems.push(Problem::error(asked.span, message).expected(expected));
             }
+        }
+        let lacks_tls13 = !tls.ciphers.is_empty() && !tls.ciphers.iter().any(|suite| suite.is_tls13());
+        let is_quic = |word: &TransportWord| matches!(word, TransportWord::Quic | TransportWord::H3);
+        if let Some(listener) = all().find(|it| lacks_tls13 && it.speaks.iter().any(is_quic)) {
+            // RFC 9001 §4.2.
+            let message = "QUIC needs TLS 1.3, of which \"tls: ciphers:\" has no suite";
+            self.problems.push(Problem::error(listener.at.span, message));
         }
         let first = all().find(secure);
         match first {

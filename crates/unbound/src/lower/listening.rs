@@ -232,14 +232,14 @@ impl Lowering<'_> {
     }
 
     /// Cipher suites: one list for each version, in the names of OpenSSL.
-    fn ciphers(&mut self) {
+    fn ciphers(&mut self, is_v1_2_alone: bool) {
         let lists = [("tls-ciphersuites", &TLS13[..]), ("tls-ciphers", &TLS12[..])];
         let lists =
             lists.map(|(keyword, known)| (self.last(keyword).filter(|it| !it.text.is_empty()), known));
-        if lists.iter().all(|(word, _)| word.is_none()) {
+        if lists.iter().all(|(word, _)| word.is_none()) && !is_v1_2_alone {
             return;
         }
-        for (word, known) in lists {
+        for (word, known) in lists.into_iter().skip(usize::from(is_v1_2_alone)) {
             let Some(word) = word else {
                 // Of this version all are offered.
                 for (_, ours) in known {
@@ -279,6 +279,7 @@ impl Lowering<'_> {
             let item = tree::map(entries, certificate.span);
             self.tree.push(&["tls", "certificates"], item);
         }
+        let mut is_v1_2_alone = false;
         if let Some(word) = self.last("tls-protocols") {
             let (mut has_v1_2, mut has_v1_3) = (false, false);
             for protocol in word.text.split([' ', ',']).filter(|text| !text.is_empty()) {
@@ -288,13 +289,12 @@ impl Lowering<'_> {
                     other => self.warn(word.span, format!("\"{other}\" is not offered: TLS 1.2 and 1.3 are")),
                 }
             }
-            if has_v1_2 && !has_v1_3 {
-                self.warn(word.span, "TLS 1.3 is offered, too: clients that know it take it".to_owned());
-            }
             let least = if has_v1_2 { "1.2" } else { "1.3" };
             self.set(&["tls", "min-version"], tree::text(least, word.span));
+            // A version that has no cipher suites is not offered.
+            is_v1_2_alone = has_v1_2 && !has_v1_3;
         }
-        self.ciphers();
+        self.ciphers(is_v1_2_alone);
         self.ticket_keys();
         // The other program does not know of this.
         let at = self.tree.whole();
