@@ -59,8 +59,8 @@ impl Lowering<'_> {
     fn hold_down(&mut self) {
         let [a, b] = RESOLVER;
         for (keyword, key) in [("add-holddown", "add-hold-down"), ("del-holddown", "remove-hold-down")] {
-            let seconds = self.number(keyword);
-            self.set_seconds(&[a, b, key], seconds);
+            let (seconds, at) = self.number(keyword);
+            self.set_seconds(&[a, b, key], (seconds.max(1), at));
         }
         match self.number("keep-missing") {
             (0, at) => self.set(&[a, b, "keep-missing"], tree::text("forever", at)),
