@@ -20,4 +20,5 @@ pub use forward::status::{self, Status};
 pub use forward::upstream_log::{UpstreamLog, UpstreamNews};
 pub use recursion::{Counters as RecursionCounters, Learned, Probe, Probing, ResolverTables, Trusted};
 pub use resolver::Resolution;
+pub use second_level::forgotten::StoredOf;
 pub use waiting::{Waiting, WaitsFor};

@@ -6,6 +6,7 @@
 
 mod connection;
 pub(crate) mod entry;
+pub(crate) mod forgotten;
 
 use std::rc::Weak;
 use std::sync::Arc;

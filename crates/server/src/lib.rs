@@ -39,7 +39,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use backup::{ARCHIVE_OCTETS_MAX, BackupError, lay_down};
 pub use compile::{Compiled, Previous, compile};
 pub use control::{Caller, Role, Scope, needed};
-pub use driver::{Waiting, WaitsFor};
+pub use driver::{StoredOf, Waiting, WaitsFor};
 pub use dry_run::check_only;
 pub use log_level::{LogLevelHandle, filter};
 pub use operator::{

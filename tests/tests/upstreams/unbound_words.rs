@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
+use tempfile::TempDir;
 use testkit::redis::Redis;
 use testkit::{
     Answer, Ask, Other, Script, Server, Stub, UdpClient, contains, eventually, free_address, is_installed,
@@ -127,6 +128,46 @@ fn rpz_log_has_one_line_for_what_a_zone_leaves_alone_and_one_for_what_it_denies(
 }
 
 #[test]
+fn ds_records_of_an_auth_zone_are_looked_for_at_its_parent() {
+    let upstream = upstream();
+    let zone =
+        "$TTL 60\n@ SOA ns.example.net. admin.example.net. 1 7200 600 86400 300\n@ NS ns.example.net.\n";
+    let words = " module-config: iterator\nauth-zone:\n name: az.example\n zonefile: az\n";
+    let server = start(&upstream, words, &[("az", zone)]);
+    lacks(&server.dig(&["az.example", "DS"]), "flags: qr aa");
+    assert_eq!(upstream.count("az.example."), 1);
+    contains(&server.dig(&["az.example", "SOA"]), "flags: qr aa");
+    // Who wants no recursion hears what the zone has (RFC 4035 §3.1.4.1).
+    contains(&server.dig(&["+norecurse", "az.example", "DS"]), "flags: qr aa");
+}
+
+#[test]
+fn rpz_enable_has_the_rules_of_a_zone_from_another_server_count_again() {
+    let directory = TempDir::new().expect("a temporary directory");
+    std::fs::write(directory.path().join("rpz"), POLICY_ZONE).expect("a writable directory");
+    let primary = Server::start_in(
+        directory,
+        "server: {workers: 1, state-directory: \"@DIRECTORY@\"}\nlisten: [\"@ADDRESS@\"]\n\
+         zones: [{name: rpz.example, file: rpz, transfer: any}]\npolicy: {main: [{do: reject(refused)}]}\n",
+    );
+    let upstream = upstream();
+    let words = format!(
+        " module-config: \"respip iterator\"\nremote-control:\n control-enable: yes\n \
+         control-interface: @DIRECTORY@/unbound.ctl\nrpz:\n name: rpz.example\n max-transfer-size: 10m\n primary: 127.0.0.1@{}\n",
+        primary.address().port()
+    );
+    let server = start(&upstream, &words, &[]);
+    let is_denied = || ask(&server, "bad.example.org").contains("NXDOMAIN");
+    eventually("the rules", is_denied);
+    for _ in 0..3 {
+        assert!(control(&server, &["rpz_disable", "rpz.example"]).status.success());
+        assert!(!is_denied());
+        assert!(control(&server, &["rpz_enable", "rpz.example"]).status.success());
+        eventually("the rules again", is_denied);
+    }
+}
+
+#[test]
 fn private_domain_is_for_owners_of_addresses_whatever_name_was_asked_for() {
     let upstream = upstream();
     let words = " module-config: iterator\n private-address: 10.0.0.0/8\n private-domain: corp.example\n";
@@ -146,13 +187,7 @@ fn cachedb_finds_in_redis_what_another_server_has_stored_and_num_query_cachedb_c
         return;
     }
     let (upstream, redis) = (upstream(), Redis::start_with_password("open sesame"));
-    let words = format!(
-        " module-config: \"validator cachedb iterator\"\n extended-statistics: yes\nremote-control:\n control-enable: yes\n \
-         control-interface: @DIRECTORY@/unbound.ctl\ncachedb:\n backend: redis\n secret-seed: \"our seed\"\n \
-         redis-server-host: 127.0.0.1\n redis-server-port: {}\n redis-server-password: \"open sesame\"\n \
-         redis-command-timeout: 5000\n redis-expire-records: yes\n",
-        redis.address().port()
-    );
+    let words = with_redis(&redis);
     let first = start(&upstream, &words, &[]);
     contains(&ask(&first, "www.example.org"), "192.0.2.7");
     assert_eq!(found(&first), 0);
@@ -163,13 +198,74 @@ fn cachedb_finds_in_redis_what_another_server_has_stored_and_num_query_cachedb_c
     assert_eq!(upstream.count("www.example.org."), 1, "nobody was asked again");
 }
 
-/// Returns how many answers came from the second-level cache, as `unbound-control` tells it.
-fn found(server: &Other) -> u64 {
-    let output = std::process::Command::new(program::gannet())
-        .args(["unbound", "unbound-control", "-c", "unbound.conf", "stats_noreset"])
+#[test]
+fn flush_with_plus_c_has_entries_of_redis_not_used_any_more() {
+    if !is_installed("redis-server") {
+        return;
+    }
+    for command in [
+        &["flush", "+c", "www.example.org"][..],
+        &["flush_type", "+c", "www.example.org", "A"],
+        &["flush_zone", "+c", "example.org"],
+    ] {
+        let (upstream, redis) = (upstream(), Redis::start_with_password("open sesame"));
+        let server = start(&upstream, &with_redis(&redis), &[]);
+        contains(&ask(&server, "www.example.org"), "192.0.2.7");
+        eventually("the answer is stored", || redis.keys() == 1);
+        // Without the letter it comes from Redis again.
+        let plain: Vec<&str> = command.iter().copied().filter(|word| *word != "+c").collect();
+        assert!(control(&server, &plain).status.success());
+        ask(&server, "www.example.org");
+        assert_eq!((found(&server), upstream.count("www.example.org.")), (1, 1));
+        assert!(control(&server, command).status.success());
+        contains(&ask(&server, "www.example.org"), "192.0.2.7");
+        assert_eq!((found(&server), upstream.count("www.example.org.")), (1, 2), "{command:?}");
+    }
+}
+
+/// Returns statements that have a Redis used, and a control channel.
+fn with_redis(redis: &Redis) -> String {
+    format!(
+        " module-config: \"validator cachedb iterator\"\n extended-statistics: yes\nremote-control:\n control-enable: yes\n \
+         control-interface: @DIRECTORY@/unbound.ctl\ncachedb:\n backend: redis\n secret-seed: \"our seed\"\n \
+         redis-server-host: 127.0.0.1\n redis-server-port: {}\n redis-server-password: \"open sesame\"\n \
+         redis-command-timeout: 5000\n redis-expire-records: yes\n",
+        redis.address().port()
+    )
+}
+
+#[test]
+fn wait_limit_has_servfail_for_what_a_client_asks_beyond_it() {
+    let upstream = Stub::start(Script::silent());
+    let server = start(
+        &upstream,
+        " module-config: iterator\n ede: yes\n wait-limit: 10\n wait-limit-netblock: 127.0.0.0/8 10\n",
+        &[],
+    );
+    let client = UdpClient::connect(server.address());
+    for number in 0..12 {
+        client.send(&Ask::new(&format!("w{number}.example.org"), Rtype::A).edns(1232).bytes());
+    }
+    for _ in 0..2 {
+        let heard = client.receive();
+        assert_eq!(heard.rcode(), Rcode::SERVFAIL, "{heard:?}");
+        assert_eq!(heard.errors(), [(0, "too many queries of this client are waiting".to_owned())]);
+    }
+}
+
+/// Gives a command with `unbound-control`.
+fn control(server: &Other, command: &[&str]) -> std::process::Output {
+    std::process::Command::new(program::gannet())
+        .args(["unbound", "unbound-control", "-c", "unbound.conf"])
+        .args(command)
         .current_dir(server.directory())
         .output()
-        .expect("the program starts");
+        .expect("the program starts")
+}
+
+/// Returns how many answers came from the second-level cache, as `unbound-control` tells it.
+fn found(server: &Other) -> u64 {
+    let output = control(server, &["stats_noreset"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let number = text.lines().find_map(|line| line.strip_prefix("num.query.cachedb="));
     number

@@ -50,11 +50,13 @@ impl<P: PoolNetwork> Recursion<P> {
     pub(crate) fn found(&mut self, tag: u32, value: Option<&mut [u8]>, now: Moment) {
         let unix_seconds = self.unix_seconds(now);
         let look_up = self.forwards.get_mut(tag as usize).and_then(|open| open.look_up.take());
-        let octets = value.zip(look_up).and_then(|(value, LookUp { qname, qtype, .. })| {
+        let message = value.zip(look_up).and_then(|(value, LookUp { qname, qtype, .. })| {
             let question = Question { qname: qname.as_name(), qtype, qclass: Class::IN };
-            entry::read(value, &question, unix_seconds)
+            let written_at = entry::written_at(value)?;
+            let message = Message::parse(entry::read(value, &question, unix_seconds)?).ok()?;
+            self.tables.stored_forgotten().counts(&question, &message, written_at).then_some(message)
         });
-        match octets.and_then(|octets| Message::parse(octets).ok()) {
+        match message {
             Some(message) => {
                 self.counters.second_level_hits.bump();
                 self.heard_forwarders(tag, &message, None, now);

@@ -17,6 +17,7 @@ use resolver::{Failures, Moment, NegativeAnchor, Tables, TrustAnchor, ZoneRate, 
 use wire::HashKey;
 
 use crate::second_level::AllHealth;
+use crate::second_level::forgotten::{Forgotten, StoredOf};
 
 /// The part of a resolver's memory that is for ranges of names that do not exist.
 const PROOFS_PART: usize = 16;
@@ -31,6 +32,7 @@ pub struct ResolverTables {
     claims: Arc<Claims>,
     rates: Arc<ZoneRates>,
     second_levels: AllHealth,
+    stored_forgotten: Forgotten,
     learned: Mutex<Vec<Owned>>,
     trusted: Mutex<Vec<(ResolverId, Trusted)>>,
     /// Moves when what is trusted does.
@@ -78,6 +80,7 @@ impl Default for ResolverTables {
             claims: Arc::default(),
             rates: Arc::default(),
             second_levels: AllHealth::default(),
+            stored_forgotten: Forgotten::default(),
             learned: Mutex::default(),
             trusted: Mutex::default(),
             trust_generation: AtomicU64::new(0),
@@ -201,6 +204,17 @@ impl ResolverTables {
     /// Returns what is known of the servers of second-level caches.
     pub(crate) const fn second_levels(&self) -> &AllHealth {
         &self.second_levels
+    }
+
+    /// Has values in second-level caches not count that were written until this second, itself
+    /// included.
+    pub fn forget_stored(&self, what: StoredOf, unix_seconds: u64) {
+        self.stored_forgotten.forget(what, unix_seconds);
+    }
+
+    /// Returns which values in second-level caches do not count.
+    pub(super) const fn stored_forgotten(&self) -> &Forgotten {
+        &self.stored_forgotten
     }
 
     /// Returns the zones with a limit that were asked in the last two seconds, and how often.

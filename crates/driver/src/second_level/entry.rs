@@ -54,6 +54,12 @@ pub(crate) fn write(
     Some((octets + TIMES_OCTETS, ttl))
 }
 
+/// Returns when a value was written, in seconds since 1970.
+pub(crate) fn written_at(value: &[u8]) -> Option<u64> {
+    let times = value.last_chunk::<TIMES_OCTETS>()?;
+    times.first_chunk().map(|octets| u64::from_be_bytes(*octets))
+}
+
 /// Makes of a value the reply to a question, with what is left of its TTLs; returns its octets.
 /// `None`: the value has ended, or is none.
 pub(crate) fn read<'v>(value: &'v mut [u8], question: &Question<'_>, unix_seconds: u64) -> Option<&'v [u8]> {

@@ -69,6 +69,8 @@ impl Operator {
         let changed = change(&mut changes)?;
         if changes != **known {
             self.lay(&mut current, changes)?;
+            drop(current);
+            self.follow_zones();
         }
         Ok(changed)
     }

@@ -73,7 +73,8 @@ impl Operator {
                 Err(OperatorError::Invalid(Box::new(Rejected { diagnostics, stays })))
             }
         };
-        drop(view);
+        drop((view, current));
+        self.follow_zones();
         self.tell_reload(("configuration", None), &outcome);
         systemd::ready(&self.summary());
         outcome

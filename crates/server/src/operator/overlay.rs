@@ -207,6 +207,7 @@ impl Operator {
         if !is_dry_run {
             let needs_restart = done.outcome.needs_restart.join(", ");
             info!(revision = done.revision, by, needs_restart, "settings changed");
+            self.follow_zones();
             self.tell(api::EventOf::Change(api::ChangeEvent { revision: Some(done.revision), ..told }));
         }
         Ok(api::ConfigChanged {

@@ -8,12 +8,12 @@ use cache::proofs::Proofs;
 use cache::rrsets::RrsetFlush;
 use cache::servers::{Edns, Facts, LetterCase, NowMs};
 use control::api::{self, NegativeOrder, ResolverFlush};
-use driver::Learned;
+use driver::{Learned, StoredOf};
 use jobs::anchors::{AnchorState, Finding, KeyEntry, NegativeEntry, NegativeError, Source, state_word};
 use wire::Name;
 
 use super::caches::{name_of, rtype_of};
-use super::{Operator, OperatorError, What};
+use super::{Operator, OperatorError, What, unix_seconds};
 use crate::lock;
 
 /// Servers that one look shows.
@@ -101,6 +101,11 @@ impl Operator {
     /// Forgets what is known of all servers; says of how many.
     pub fn forget_servers(&self) -> usize {
         self.components.resolver_tables.servers().forget_all()
+    }
+
+    /// Has values in second-level caches not count that were written before now.
+    pub fn forget_stored(&self, what: StoredOf) {
+        self.components.resolver_tables.forget_stored(what, unix_seconds());
     }
 
     /// Forgets what is known of one server; says whether anything was.

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use ::server::StoredOf;
 use cache::Flush as Flushing;
 use control::api::{CacheFlush, Flush, ResolverFlush};
 use wire::Rtype;
@@ -24,38 +25,52 @@ fn told(call: &mut Call<'_>, (rrsets, messages): (u64, u64)) -> Outcome {
     call.line(format_args!("ok removed {rrsets} rrsets, {messages} messages and 0 key entries"))
 }
 
-/// The letter says that a cache beside this server is to forget, too; there is none.
-fn options(call: &mut Call<'_>) -> Outcome {
-    call.letters("c").map(drop)
+/// Returns whether the letter says that values in second-level caches (`cachedb`) are not to be used
+/// any more, either.
+fn options(call: &mut Call<'_>) -> Result<bool, Failure> {
+    call.letters("c").map(|letters| !letters.is_empty())
+}
+
+fn forget_stored(call: &Call<'_>, is_wanted: bool, what: StoredOf) {
+    // First of all: an answer that is asked for meanwhile is not made of it again.
+    if is_wanted {
+        call.context.operator.forget_stored(what);
+    }
 }
 
 pub(super) fn flush(call: &mut Call<'_>) -> Outcome {
-    options(call)?;
-    let name = call.name()?.to_string();
+    let is_stored = options(call)?;
+    let name = call.name()?;
+    forget_stored(call, is_stored, StoredOf::Name(name));
+    let name = name.to_string();
     forget(call, Flush::Name(name.clone()), &ResolverFlush::Name(name))?;
     call.ok()
 }
 
 pub(super) fn flush_type(call: &mut Call<'_>) -> Outcome {
-    options(call)?;
+    let is_stored = options(call)?;
     let (owner, rtype) = split(call.argument)?;
-    let owner = name(owner)?.to_string();
+    let owner = name(owner)?;
     let Ok(rtype) = rtype.parse::<Rtype>() else {
         return Err(Failure::Error(format!("parsing RRset type: '{rtype}'")));
     };
-    let rtype = rtype.to_string();
+    forget_stored(call, is_stored, StoredOf::Type(owner, rtype));
+    let (owner, rtype) = (owner.to_string(), rtype.to_string());
     let learned = ResolverFlush::Type { name: owner.clone(), rtype: rtype.clone() };
     forget(call, Flush::Type { name: owner, rtype }, &learned)?;
     call.ok()
 }
 
 pub(super) fn flush_zone(call: &mut Call<'_>) -> Outcome {
-    options(call)?;
-    let name = call.name()?.to_string();
+    let is_stored = options(call)?;
+    let name = call.name()?;
+    forget_stored(call, is_stored, StoredOf::Suffix(name));
+    let name = name.to_string();
     let removed = forget(call, Flush::Suffix(name.clone()), &ResolverFlush::Suffix(name))?;
     told(call, removed)
 }
 
+/// Nothing bogus is stored in second-level caches, and what is in them is validated each time.
 pub(super) fn flush_bogus(call: &mut Call<'_>) -> Outcome {
     options(call)?;
     let operator = &call.context.operator;
@@ -65,7 +80,8 @@ pub(super) fn flush_bogus(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(super) fn flush_negative(call: &mut Call<'_>) -> Outcome {
-    options(call)?;
+    let is_stored = options(call)?;
+    forget_stored(call, is_stored, StoredOf::Negative);
     let operator = &call.context.operator;
     let rrsets = operator.resolver_flush(None, &ResolverFlush::Negative)?.removed;
     let messages = operator.flush_answers(Flushing::Negative);
