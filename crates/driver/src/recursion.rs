@@ -29,7 +29,7 @@ use resolver::{
     Unanswered, Waiter, Wish,
 };
 use slab::Slab;
-use timers::Moment;
+use timers::{Moment, Span};
 use wire::{Message, Question};
 
 pub use counters::Counters;
@@ -38,6 +38,10 @@ pub(crate) use second_level::ToSecondLevel;
 pub(crate) use servers::AllServers;
 use servers::Watching;
 pub use tables::{Learned, ResolverTables, Trusted};
+
+/// By how much more than this nothing is late, however much a worker has to do, unless the machine
+/// has slept.
+const SLEPT: Span = Span::from_ms(20_000);
 
 /// Names a resolver for as long as somebody waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -370,6 +374,9 @@ impl<P: PoolNetwork> Recursion<P> {
 
     /// Does what is due by `now`.
     pub(crate) fn due(&mut self, now: Moment) {
+        if self.next_due().is_some_and(|at| now >= at + SLEPT) {
+            self.instances.iter_mut().for_each(|(_, instance)| instance.resolver.wake(instant(now)));
+        }
         self.authorities.due(now);
         self.take_unanswered(now);
         for at in 0..self.instances.capacity() as u32 {

@@ -19,6 +19,7 @@ mod replies;
 mod reports;
 mod second_level;
 mod services;
+mod sleep;
 mod subnets;
 mod tasks;
 mod waits;

@@ -8,6 +8,7 @@ use engine::{Failure, OutQuery, ResolveWant, ResolverId, Want};
 use plan::resolvers::{Plan, ResolverPlan};
 use plan::upstreams::Limits;
 use resolver::{HeapName, Hint, Minimisation, Settings, Validation};
+use timers::Span;
 use wire::{Flags, Name, NameBuf, Query, Rcode, Rtype, Section, Ttl, Writer};
 
 use super::sim::{CLIENT, Sim, question};
@@ -218,5 +219,29 @@ fn ignore_cd_flag_validates_although_a_client_asks_for_data_as_it_is() {
         sim.answer(&asked);
         let is_taken = sim.ended.get(&asker) == Some(&Ok(Rcode::NOERROR));
         assert_eq!(is_taken, !ignores_cd);
+    }
+}
+
+#[test]
+fn who_asks_after_a_machine_has_slept_is_not_told_that_time_was_over() {
+    // Before and after others are asked in place of the server that was silent when it fell asleep.
+    for is_noticed in [false, true] {
+        let mut sim = resolving(vec![resolver(1)]);
+        let before = sim.resolve("www.example.org", Some(CLIENT));
+        sim.pass(500);
+        assert!(!sim.ended.contains_key(&before), "it waits for the server");
+        while sim.asked().is_some() {}
+        sim.now = sim.now + Span::from_ms(90_000_000);
+        if is_noticed {
+            sim.pass(0);
+        }
+        let after = sim.resolve("www.example.org", Some(CLIENT));
+        sim.pass(0);
+        while let Some(asked) = sim.asked() {
+            sim.answer(&asked);
+        }
+        for asker in [before, after] {
+            assert_eq!(sim.ended.get(&asker), Some(&Ok(Rcode::NOERROR)), "{is_noticed}");
+        }
     }
 }
