@@ -65,6 +65,26 @@ impl Memory {
         Some(Derived::Alias(vec![dname, cname], Vec::new(), HeapName::new(target.as_name())))
     }
 
+    /// Returns the DNAME that an alias which is known was made from, if that is known: without it
+    /// nobody can check the alias, which has no signature (RFC 6672 §5.3.1).
+    pub(crate) fn dname_of(&mut self, cname: &Set, unchecked: bool, now: Now) -> Option<Set> {
+        if !cname.signatures.is_empty() {
+            return None;
+        }
+        let name = cname.owner.as_name();
+        let (target, _) = Name::parse(cname.records.first()?).ok()?;
+        let depths = (0..name.label_count()).rev();
+        let owners: Vec<usize> =
+            depths.filter(|&labels| self.tables.rrsets.has_dname_depth(labels)).collect();
+        owners.into_iter().find_map(|labels| {
+            let owner = HeapName::new(name.suffix(labels));
+            let question = HeapQuestion { name: owner, rtype: Rtype::DNAME, unchecked, subnet: None };
+            let Some(Known::Data(dname)) = self.look_at(&question, now) else { return None };
+            let made = substitute(name, &dname)??;
+            (made.as_name() == target).then_some(dname)
+        })
+    }
+
     /// Returns what the ranges of a zone say of a question about a name in it. Names are hashed if
     /// `hashes` allow so many.
     pub(crate) fn by_ranges(

@@ -287,12 +287,18 @@ impl Resolver {
         match known.filter(|known| self.settings.minimal_responses || self.take_beside(key, known, now)) {
             Some(Known::Data(set)) => {
                 self.add_addresses(key, &set, now);
-                self.end_with_data(key, Rcode::NOERROR, &[set], &[]);
+                match self.dname_of(&set, question.unchecked, now) {
+                    Some(dname) => self.end_with_data(key, Rcode::NOERROR, &[dname, set], &[]),
+                    None => self.end_with_data(key, Rcode::NOERROR, &[set], &[]),
+                }
             }
             Some(Known::NoData(denied)) => self.end_with_known(key, Rcode::NOERROR, &denied),
             Some(Known::NoName(denied)) => self.end_with_known(key, Rcode::NXDOMAIN, &denied),
             Some(Known::Alias(cname)) => match target_of(&cname) {
-                Some(target) => self.follow(key, &[cname], &[], target),
+                Some(target) => match self.dname_of(&cname, question.unchecked, now) {
+                    Some(dname) => self.follow(key, &[dname, cname], &[], target),
+                    None => self.follow(key, &[cname], &[], target),
+                },
                 None => self.fail(key, Failure::without_zone(Reason::Faulty)),
             },
             None => {
@@ -323,6 +329,12 @@ impl Resolver {
                 self.ask_zone(key, &question, &delegation, now);
             }
         }
+    }
+
+    /// Returns the DNAME that this was made from, if it is an alias that was.
+    fn dname_of(&mut self, set: &Set, unchecked: bool, now: Moment) -> Option<Set> {
+        let is_alias = set.rtype == Rtype::CNAME;
+        is_alias.then(|| self.memory.dname_of(set, unchecked, now.seconds())).flatten()
     }
 
     /// Returns the zone of ours that a task's question falls into, if that can have the answer.

@@ -117,7 +117,7 @@ fn internet(seed: u64) -> Internet {
     Internet { world, names }
 }
 
-/// Leaves out the TTL, and DNAME records: what is known says the alias that they made.
+/// Leaves out the TTL, and a DNAME that more than one alias of a chain was made from but for once.
 pub(crate) fn without_ttl(records: &[String]) -> Vec<String> {
     let mut lines: Vec<String> = records
         .iter()
@@ -125,9 +125,9 @@ pub(crate) fn without_ttl(records: &[String]) -> Vec<String> {
             let words: Vec<&str> = record.split(' ').collect();
             [&words[..1], &words[2..]].concat().join(" ")
         })
-        .filter(|line| !line.contains(" DNAME "))
         .collect();
     lines.sort_unstable();
+    lines.dedup();
     lines
 }
 

@@ -109,6 +109,17 @@ fn a_dname_is_asked_for_again_over_tcp() {
 }
 
 #[test]
+fn an_alias_that_is_known_comes_with_the_dname_that_it_was_made_from() {
+    let mut world = world();
+    world.resolve("www.old.org", Rtype::A);
+    let expected = ["old.org. 300 DNAME new.net.", "www.old.org. 300 CNAME www.new.net."];
+    for rtype in [Rtype::TXT, Rtype::CNAME] {
+        let seen = world.resolve("www.old.org", rtype);
+        assert_eq!(seen.answer, expected, "{rtype}");
+    }
+}
+
+#[test]
 fn a_dname_is_believed_at_once_where_settings_say_so() {
     let mut world = world_with(Settings { checks_dnames: false, ..plain_settings() });
     assert_eq!(world.resolve("www.old.org", Rtype::A).answer.len(), 3);

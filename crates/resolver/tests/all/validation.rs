@@ -529,6 +529,17 @@ fn who_validates_by_itself_gets_the_proof_of_an_expansion_each_time() {
 }
 
 #[test]
+fn who_validates_by_itself_gets_the_dname_that_an_alias_was_made_from_each_time() {
+    let mut signed = internet(Signing::Nsec, Signing::Nsec).build();
+    for _ in 0..2 {
+        let resolution = resolve_unchecked(&mut signed, "www.tree.example.org");
+        let dname = resolution.records().filter(|it| it.rtype == Rtype::DNAME).count();
+        let signatures = resolution.records().filter(|it| it.rtype == Rtype::RRSIG).count();
+        assert_eq!((dname, signatures), (1, 2), "the DNAME is signed, and the address");
+    }
+}
+
+#[test]
 fn who_is_permissive_gives_what_is_bogus_as_such() {
     let settings = Settings { validation: Validation::Permissive, ..plain_settings() };
     let mut signed = internet(Signing::Nsec, Signing::Expired).with(settings).build();
