@@ -29,7 +29,8 @@ pub enum KnownServer<'a> {
 ///
 /// The servers of a name are those of its zone and of the zones above it as far as delegations are
 /// known, and those of a stub zone that settings name, as far as these zones have so many labels as
-/// settings say. Whom forwarders ask is not known.
+/// settings say. Whom forwarders ask is not known; the servers that are asked in their place if they
+/// fail are.
 pub struct ServersKnown {
     rrsets: Arc<Rrsets>,
     partition: Partition,
@@ -56,11 +57,14 @@ impl ServersKnown {
     /// knows who does.
     fn labels_min(&self, name: Name<'_>) -> Option<usize> {
         let route = self.routes.closest(name, None).and_then(|key| self.routes.get(key));
-        match route.map(|route| (&route.way, route.zone.as_name().label_count())) {
+        let Some(route) = route else { return Some(self.zone_labels_min) };
+        let labels = route.zone.as_name().label_count();
+        match &route.way {
+            // Those of the zone itself are asked where the others have failed.
+            _ if route.first => Some(self.zone_labels_min.max(labels)),
             // Whom forwarders have asked is not known.
-            Some((Way::Forward(_), _)) => None,
-            Some((Way::Stub(_) | Way::Own, labels)) => Some(self.zone_labels_min.max(labels + 1)),
-            None => Some(self.zone_labels_min),
+            Way::Forward(_) => None,
+            Way::Stub(_) | Way::Own => Some(self.zone_labels_min.max(labels + 1)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Which name servers are said to lead to a name.
 
-use resolver::{KnownServer, Route, ServersKnown, Settings, Stub, Way};
+use resolver::{Forwarders, KnownServer, Route, ServersKnown, Settings, Stub, Way};
 use wire::{Rcode, Rtype};
 
 use crate::world::{World, ip, name, plain_settings, record};
@@ -96,6 +96,22 @@ fn the_servers_of_a_stub_zone_are_those_that_settings_name() {
     let mut above = settings;
     above.routes[0].zone = resolver::HeapName::new(name("org").as_name());
     assert_eq!(led_by(&world, &above, "no.org"), [""; 0]);
+}
+
+#[test]
+fn where_forwarders_come_first_the_servers_that_are_asked_in_their_place_count() {
+    let mut world = internet(plain_settings());
+    world.resolve("www.example.org", Rtype::A);
+    let stub = Stub { addresses: vec![(ip("192.0.2.7"), 53).into()], ..Stub::default() };
+    let led_by = |way: Way, first: bool| {
+        let zone = resolver::HeapName::new(name("example.org").as_name());
+        let routes = vec![Route { zone, way, first, keeps: true }];
+        led_by(&world, &Settings { routes, ..plain_settings() }, "www.example.org")
+    };
+    assert_eq!(led_by(Way::Forward(Forwarders(0)), false), [""; 0]);
+    assert_eq!(led_by(Way::Forward(Forwarders(0)), true), ["ns1.example.org.", "192.0.2.3"]);
+    assert_eq!(led_by(Way::Stub(stub.clone()), false), ["192.0.2.7"]);
+    assert_eq!(led_by(Way::Stub(stub), true), ["ns1.example.org.", "192.0.2.3", "192.0.2.7"]);
 }
 
 #[test]
