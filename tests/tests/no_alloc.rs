@@ -11,7 +11,7 @@ use engine::matchers::TypeSet;
 use engine::ops::answer::{Block, BlockWith, Build, Respond};
 use engine::ops::cache::CacheRules;
 use engine::ops::cache::CacheStep;
-use engine::ops::edit::{Edit, Rebind, Selection};
+use engine::ops::edit::{Edit, Instead, Rebind, Selection};
 use engine::ops::forward::ForwardStep;
 use engine::ops::outgoing::{Change, OptionChange, OutFlag, SubnetChange};
 use engine::program::{Matcher, Op};
@@ -588,7 +588,7 @@ fn changing_answers_and_outgoing_queries_is_free() {
         (Edit::SortByClient, 3),
         (Edit::Shuffle, 3),
         (Edit::Limit(1), 1),
-        (Edit::Rebind(Rebind { private: private(), except: None, instead: None }), 2),
+        (Edit::Rebind(Rebind { private: private(), except: None, instead: Instead::WithoutAddresses }), 2),
         (Edit::Ede(EdeCode::FORGED_ANSWER, "changed".into()), 3),
     ];
     let table = Arc::new(ReverseTable::new(64, 1));

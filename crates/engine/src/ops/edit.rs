@@ -62,8 +62,19 @@ pub struct Rebind {
     pub private: Arc<AddressSet>,
     /// Names that may have such addresses all the same: of records, whatever was asked for.
     pub except: Option<Arc<NameSet>>,
-    /// What the client gets instead of the whole answer; `None`: the answer without them.
-    pub instead: Option<Rcode>,
+    /// What the client gets instead of the whole answer.
+    pub instead: Instead,
+}
+
+/// What takes the place of an answer with addresses that it must not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instead {
+    /// An empty answer with this code.
+    Code(Rcode),
+    /// The answer without them: SVCB and HTTPS records lose their hints.
+    WithoutAddresses,
+    /// The answer without the records that have them.
+    WithoutRecords,
 }
 
 impl Rebind {
@@ -226,17 +237,23 @@ impl Rebind {
             return Ok(Outcome::Same);
         }
         let errors = Errors::One(EdeCode::BLOCKED, "private address in an answer from outside");
-        if let Some(rcode) = self.instead {
+        if let Instead::Code(rcode) = self.instead {
             *answer = negative(draft.message, request, rcode, INSTEAD_TTL);
             answer.errors = errors;
             return Ok(Outcome::Replaced);
         }
-        let hints = SvcKeys::default().with(SvcKey::IPV4HINT).and_then(|keys| keys.with(SvcKey::IPV6HINT));
         let is_service = |place: &Place| matches!(place.rtype, Rtype::SVCB | Rtype::HTTPS);
-        if draft.any(|message, place| is_service(place) && counts(message, place)) {
+        if self.instead == Instead::WithoutAddresses
+            && draft.any(|message, place| is_service(place) && counts(message, place))
+        {
+            let hints =
+                SvcKeys::default().with(SvcKey::IPV4HINT).and_then(|keys| keys.with(SvcKey::IPV6HINT));
             draft.strip_params(hints.unwrap_or_default())?;
         }
-        removing(draft, request, |draft| draft.remove_addresses_of(counts, |address| self.refuses(address)))?;
+        // Those that have lost their hints have none any more.
+        removing(draft, request, |draft| {
+            draft.remove_with_addresses(counts, |address| self.refuses(address))
+        })?;
         answer.errors = errors;
         Ok(Outcome::Changed)
     }

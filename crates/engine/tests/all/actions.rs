@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engine::edit::SvcKeys;
 use engine::ops::answer::{Block, BlockWith, Build, Listed, Respond};
 use engine::ops::cache::{CacheRules, CacheStep};
-use engine::ops::edit::{Edit, Rebind, Selection};
+use engine::ops::edit::{Edit, Instead, Rebind, Selection};
 use engine::ops::forward::ForwardStep;
 use engine::ops::outgoing::{Change, OptionChange, OutFlag, SubnetChange};
 use engine::program::Op;
@@ -415,7 +415,7 @@ fn private_addresses_from_outside_are_refused_or_removed() {
     let private = || set(&[("10.0.0.0", 8), ("fc00::", 7)]);
     let rebind = |instead| vec![Edit::Rebind(Rebind { private: private(), except: None, instead })];
     let mixed = [[192, 0, 2, 1], [10, 0, 0, 1]];
-    let mut filter = edits(rebind(None));
+    let mut filter = edits(rebind(Instead::WithoutAddresses));
     let reply = filter.fetch(&www().edns(1232), &aliased(&www(), &mixed));
     let got = seen(&reply);
     assert_eq!((got.answers.len(), got.ede), (2, Some(15)));
@@ -424,7 +424,7 @@ fn private_addresses_from_outside_are_refused_or_removed() {
     let got = seen(&filter.fetch(&www().edns(1232), &aliased(&www(), &[[192, 0, 2, 1]])));
     assert_eq!((got.answers.len(), got.ede), (2, None));
     for rcode in [Rcode::NXDOMAIN, Rcode::SERVFAIL] {
-        let mut server = edits(rebind(Some(rcode)));
+        let mut server = edits(rebind(Instead::Code(rcode)));
         let got = seen(&server.fetch(&www().edns(1232), &aliased(&www(), &mixed)));
         assert_eq!((got.rcode, got.answers.len(), got.ede), (rcode, 0, Some(15)));
         let got = seen(&server.fetch(&www().edns(1232), &aliased(&www(), &[[192, 0, 2, 1]])));
@@ -437,7 +437,7 @@ fn private_addresses_from_outside_are_refused_or_removed() {
         vec![Edit::Rebind(Rebind {
             private: private(),
             except: Some(Arc::new(builder.compile())),
-            instead: None,
+            instead: Instead::WithoutAddresses,
         })]
     };
     for (suffix, expected) in [("example.net", 3), ("example.org", 2)] {
@@ -457,6 +457,11 @@ fn private_addresses_from_outside_are_refused_or_removed() {
     let ask = Ask::new("www.example.org", Rtype::HTTPS);
     let reply = filter.fetch(&ask, &service(&ask));
     assert_eq!(shown(&reply), ["www.example.org. HTTPS 1 . alpn=h2,h3 ech=AAAA"]);
+    let mut whole = edits(rebind(Instead::WithoutRecords));
+    let got = seen(&whole.fetch(&Ask::new("www.example.org", Rtype::HTTPS).edns(1232), &service(&ask)));
+    assert_eq!((got.rcode, got.answers.len(), got.authorities.len()), (Rcode::NOERROR, 0, 1));
+    assert_eq!(got.ede, Some(15));
+    assert_eq!(seen(&whole.fetch(&www(), &aliased(&www(), &mixed))).answers.len(), 2);
 }
 
 #[test]

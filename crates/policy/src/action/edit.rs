@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use diagnostic::At;
+use engine::ops::edit::Instead;
 use values::{Misread, Read};
 use wire::rdata::SvcKey;
 use wire::{EdeCode, Rcode, Rtype};
@@ -84,8 +85,8 @@ pub struct Rebind {
     pub private: Option<Addresses>,
     /// Owners of records that may have them all the same.
     pub except: Names,
-    /// What the client gets instead of the answer; `None`: the answer without them.
-    pub instead: Option<Rcode>,
+    /// What the client gets instead of the answer.
+    pub instead: Instead,
 }
 
 /// Its rows of the table.
@@ -147,10 +148,10 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         word: "rebind",
-        arguments: "[filter | nxdomain | nodata | refused | servfail, address PREFIX|SET|…, except NAME|SET|…]",
+        arguments: "[filter | filter-records | nxdomain | nodata | refused | servfail, address PREFIX|SET|…, except NAME|SET|…]",
         text: "Protects against names of strangers that lead into your own network: an answer with a private address (or one \
                of this machine, or of `address`), also as IPv6 writes an IPv4 address or as a hint of an HTTPS record, is \
-               refused with SERVFAIL, with another code, or loses those addresses (`filter`). Records of names behind `except` may \
+               refused with SERVFAIL, with another code, or loses those addresses (`filter`), or the records that have them (`filter-records`). Records of names behind `except` may \
                have them, whatever name was asked for: `rebind(filter, except suffix:corp.example)`.",
         read: |arguments| rebind(arguments).map(|rebind| Action::Edit(Edit::Rebind(rebind))),
     },
@@ -335,19 +336,20 @@ fn sort(arguments: &mut Arguments<'_>) -> Result<Action, Reported> {
     Ok(Action::Edit(Edit::Sort(Sort::Preferred(list))))
 }
 
-const INSTEAD: &[(&str, Option<Rcode>)] = &[
-    ("filter", None),
-    ("nxdomain", Some(Rcode::NXDOMAIN)),
-    ("nodata", Some(Rcode::NOERROR)),
-    ("refused", Some(Rcode::REFUSED)),
-    ("servfail", Some(Rcode::SERVFAIL)),
+const INSTEAD: &[(&str, Instead)] = &[
+    ("filter", Instead::WithoutAddresses),
+    ("filter-records", Instead::WithoutRecords),
+    ("nxdomain", Instead::Code(Rcode::NXDOMAIN)),
+    ("nodata", Instead::Code(Rcode::NOERROR)),
+    ("refused", Instead::Code(Rcode::REFUSED)),
+    ("servfail", Instead::Code(Rcode::SERVFAIL)),
 ];
 
 fn rebind(arguments: &mut Arguments<'_>) -> Result<Rebind, Reported> {
     let private = arguments.keyed_list("address", addresses::term)?.map(Addresses::new);
     let except = arguments.keyed_list("except", names::term)?.map(Names::new).unwrap_or_default();
     let instead = arguments.optional(word(INSTEAD))?;
-    Ok(Rebind { private, except, instead: instead.map_or(Some(Rcode::SERVFAIL), |at| at.value) })
+    Ok(Rebind { private, except, instead: instead.map_or(Instead::Code(Rcode::SERVFAIL), |at| at.value) })
 }
 
 fn ede(arguments: &mut Arguments<'_>) -> Result<Action, Reported> {
@@ -390,12 +392,16 @@ mod tests {
             Action::Edit(Edit::Rebind(Rebind {
                 private: None,
                 except: Names::default(),
-                instead: Some(Rcode::SERVFAIL),
+                instead: Instead::Code(Rcode::SERVFAIL),
             })),
         );
         check(
             "rebind(filter)",
-            Action::Edit(Edit::Rebind(Rebind { private: None, except: Names::default(), instead: None })),
+            Action::Edit(Edit::Rebind(Rebind {
+                private: None,
+                except: Names::default(),
+                instead: Instead::WithoutAddresses,
+            })),
         );
         check("ede(4, \"x\")", Action::Edit(Edit::Ede(EdeCode(4), "x".to_owned())));
         check(

@@ -238,6 +238,6 @@ impl Lowering<'_> {
             .collect();
         let except =
             if domains.is_empty() { String::new() } else { format!(", except {}", domains.join("|")) };
-        Some(tree::text(format!("rebind(filter, address {}{except})", texts.join("|")), at))
+        Some(tree::text(format!("rebind(filter-records, address {}{except})", texts.join("|")), at))
     }
 }

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use wire::{Full, Rtype, Section};
 
 use super::addresses::is_address;
+use super::params::hints;
 use super::{Draft, Place};
 
 impl Draft<'_> {
@@ -31,16 +32,38 @@ impl Draft<'_> {
     /// Removes the A and AAAA records whose address `goes`, from the answer and additional
     /// sections, and signatures over RRsets that lost one. Returns whether any went.
     pub fn remove_addresses(&mut self, goes: impl Fn(IpAddr) -> bool) -> Result<bool, Full> {
-        self.remove_addresses_of(|_, _| true, goes)
+        self.remove_addresses_that(|_, _, address| goes(address))
     }
 
-    /// Does the same with the records that `counts`.
-    pub fn remove_addresses_of(
+    /// Removes the records that have an address that `goes`, also as a hint of SVCB and HTTPS, of
+    /// those that `counts`, and signatures over RRsets that lost one. Returns whether any went.
+    pub fn remove_with_addresses(
         &mut self,
         counts: impl Fn(&[u8], &Place) -> bool,
         goes: impl Fn(IpAddr) -> bool,
     ) -> Result<bool, Full> {
-        let goes = |message: &[u8], place: &Place, address| goes(address) && counts(message, place);
+        let lost =
+            self.remove_addresses_that(|message, place, address| goes(address) && counts(message, place))?;
+        let leaves = |message: &[u8], place: &Place| {
+            matches!(place.rtype, Rtype::SVCB | Rtype::HTTPS)
+                && hints(place.rdata(message), &goes)
+                && counts(message, place)
+        };
+        let loses = |draft: &Self, rtype: Rtype| {
+            draft.any(|message, place| place.rtype == rtype && leaves(message, place))
+        };
+        let (loses_svcb, loses_https) = (loses(self, Rtype::SVCB), loses(self, Rtype::HTTPS));
+        if !loses_svcb && !loses_https {
+            return Ok(lost);
+        }
+        self.retain(|message, place| match place.covers(message) {
+            Some(Rtype::SVCB) => !loses_svcb,
+            Some(Rtype::HTTPS) => !loses_https,
+            _ => !leaves(message, place),
+        })
+    }
+
+    fn remove_addresses_that(&mut self, goes: impl Fn(&[u8], &Place, IpAddr) -> bool) -> Result<bool, Full> {
         let (mut loses_v4, mut loses_v6) = (false, false);
         self.each(|message, place| match is_address(message, place) {
             Some(address @ IpAddr::V4(_)) => loses_v4 |= goes(message, place, address),

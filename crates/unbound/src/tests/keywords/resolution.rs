@@ -37,10 +37,10 @@ keywords! {
     aggressive_nsec: "", "no" => "resolvers/default/aggressive-nsec: false";
     private_address: "", "192.168.0.0/16"
         => "policy/main: [call(local-zones), {if: not rd, do: respond(refused, ede 20)}, cache(main), \
-            recurse, rebind(filter, address 192.168.0.0/16)]; resolvers/default/private-addresses: [192.168.0.0/16]";
+            recurse, rebind(filter-records, address 192.168.0.0/16)]; resolvers/default/private-addresses: [192.168.0.0/16]";
     private_domain: "private-address: 192.168.0.0/16", "example.org"
         => "policy/main: [call(local-zones), {if: not rd, do: respond(refused, ede 20)}, cache(main), \
-            recurse, rebind(filter, address 192.168.0.0/16, except suffix:example.org)]; resolvers/default/private-domains: [example.org]";
+            recurse, rebind(filter-records, address 192.168.0.0/16, except suffix:example.org)]; resolvers/default/private-domains: [example.org]";
     unwanted_reply_threshold: "", "7"
         => "warning: \"unwanted-reply-threshold\" has no effect: a query that gets wrong replies goes on \
             over TCP";
