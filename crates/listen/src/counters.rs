@@ -33,7 +33,7 @@ events::counters! {
     tcp_closed_slow_writer: "Connections closed because a query took too long to arrive.",
     tcp_closed_slow_reader: "Connections closed because replies were not taken in time.",
     tcp_closed_malformed: "Connections closed because what came is not DNS.",
-    tcp_closed_finished: "Connections closed after the last query they were allowed.",
+    tcp_closed_finished: "Connections closed after the last query they were allowed, or one that got no reply.",
     tcp_closed_stopping: "Connections closed because the server stops.",
     tls_refused: "Connections closed at once because there were too many handshakes, or there is no certificate.",
     tls_handshakes: "TLS handshakes that were done.",

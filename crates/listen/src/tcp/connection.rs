@@ -61,7 +61,7 @@ pub(crate) enum Ending {
     MalformedProxy,
     /// The client behind a proxy has too many connections.
     ClientFull,
-    /// It had as many queries as it may.
+    /// It had as many queries as it may, or one that gets no reply.
     Finished,
     /// The server stops.
     Stopping,
@@ -108,6 +108,8 @@ pub(crate) struct Connection {
     waiting: Cell<u32>,
     ending: Cell<Option<Ending>>,
     is_stopping: Cell<bool>,
+    /// Whether a query of it gets no reply.
+    has_dropped: Cell<bool>,
     waker: RefCell<Option<Waker>>,
     /// A reply of many messages that waits until the client has taken more.
     room_waker: RefCell<Vec<Waker>>,
@@ -145,6 +147,7 @@ impl Connection {
             waiting: Cell::new(0),
             ending: Cell::new(None),
             is_stopping: Cell::new(false),
+            has_dropped: Cell::new(false),
             waker: RefCell::new(None),
             room_waker: RefCell::default(),
             place: RefCell::new(Some(place)),
@@ -173,6 +176,17 @@ impl Connection {
     /// Returns whether it was asked to end when nothing waits any more.
     pub(super) const fn is_stopping(&self) -> bool {
         self.is_stopping.get()
+    }
+
+    /// Notes that a query of it gets no reply. What the client would wait for in vain ends the
+    /// connection, as soon as the replies to its other queries are sent.
+    pub(super) fn note_dropped(&self) {
+        self.has_dropped.set(true);
+    }
+
+    /// Returns whether a query of it gets no reply.
+    pub(super) const fn has_dropped(&self) -> bool {
+        self.has_dropped.get()
     }
 
     /// Returns how many queries wait for their replies.
@@ -219,7 +233,7 @@ impl Connection {
     /// Returns an outlet for one query that waits.
     pub(super) fn ticket(self: &Rc<Self>) -> Rc<dyn Outlet> {
         self.waiting.set(self.waiting.get() + 1);
-        Rc::new(Ticket { connection: Rc::downgrade(self) })
+        Rc::new(Ticket { connection: Rc::downgrade(self), is_answered: Cell::new(false) })
     }
 
     /// Sends `bytes` after what is already waiting, encrypted if that is how the client speaks.
@@ -426,10 +440,12 @@ impl Connection {
 /// fetch for it does.
 struct Ticket {
     connection: Weak<Connection>,
+    is_answered: Cell<bool>,
 }
 
 impl Outlet for Ticket {
     fn deliver(&self, _address: &Address, reply: &[u8]) {
+        self.is_answered.set(true);
         if let Some(connection) = self.connection.upgrade() {
             connection.deliver(reply);
         }
@@ -454,6 +470,9 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         let Some(connection) = self.connection.upgrade() else { return };
         connection.waiting.set(connection.waiting.get().saturating_sub(1));
+        if !self.is_answered.get() {
+            connection.note_dropped();
+        }
         // It may read again, be idle, or end; and what was delivered without a flush leaves.
         connection.wake();
     }

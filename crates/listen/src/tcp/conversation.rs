@@ -295,6 +295,7 @@ impl<S: Service> Conversation<S> {
     /// Returns whether no further queries are answered.
     fn is_finishing(&self) -> bool {
         self.connection.is_stopping()
+            || self.connection.has_dropped()
             || self.shared.plan.queries_max.is_some_and(|max| self.queries >= max)
             || self.shared.plan.age_max.is_some_and(|max| self.opened_at.elapsed() >= max)
     }
@@ -502,7 +503,9 @@ impl<S: Service> Conversation<S> {
                         used += 2 + usize::from(len);
                         replies += 1;
                     }
-                    Answered::Nothing => {}
+                    // Over DNSCrypt, a key that came too soon gets no reply, and others do.
+                    Answered::Nothing if self.opener.is_some() => {}
+                    Answered::Nothing => break self.reads_no_more(),
                     Answered::Deferred(deferred) => late.push(deferred),
                 }
             }
@@ -524,6 +527,12 @@ impl<S: Service> Conversation<S> {
             service::finish(&*self.shared.service, queries as usize);
         }
         if is_malformed { Err(Ending::Malformed) } else { Ok(bytes.len() - rest.len()) }
+    }
+
+    /// Notes that a query gets no reply; returns that it is not malformed.
+    fn reads_no_more(&self) -> bool {
+        self.connection.note_dropped();
+        false
     }
 
     /// Takes the client's address from a PROXY header.

@@ -189,10 +189,12 @@ fn no_more_queries_are_read_than_may_wait() {
         server.service.echo(0);
         assert_eq!(receive(&mut client).await, query(0, "late"));
         server.service.until_waiting(2).await;
-        // One that is never answered makes place as well.
-        server.service.late.borrow_mut().remove(0);
-        server.service.until_waiting(2).await;
-        assert_eq!(server.service.seen(), 4);
+        // Behind one that is never answered, no more are read.
+        drop(server.service.late.borrow_mut().remove(0));
+        server.service.echo(0);
+        assert_eq!(receive(&mut client).await, query(2, "late"));
+        assert!(closed(&mut client).await);
+        assert_eq!(server.service.seen(), 3);
     });
 }
 
@@ -425,6 +427,29 @@ fn a_connection_ends_cleanly_after_its_last_query() {
         assert!(closed(&mut client).await, "without a reset, although two queries were not read");
         settle().await;
         assert_eq!(server.count("tcp_closed_finished"), 1);
+    });
+}
+
+#[test]
+fn a_connection_ends_with_a_query_that_gets_no_reply_once_others_have_theirs() {
+    run(async {
+        let server = start("127.0.0.1:0", |_| {});
+        // One hears at once that there will be nothing, one when its query is given up.
+        let (mut first, mut second) = (connect(&server).await, connect(&server).await);
+        let all: Vec<u8> = [query(1, "late"), query(2, "now"), query(3, "drop"), query(4, "now")]
+            .iter()
+            .flat_map(|it| framed(it))
+            .collect();
+        first.write_all(&all).await.expect("sent");
+        assert_eq!(receive(&mut first).await, query(2, "now"));
+        send(&mut second, &query(5, "late")).await;
+        server.service.until_waiting(2).await;
+        drop(server.service.late.borrow_mut().remove(1));
+        assert!(closed(&mut second).await);
+        server.service.echo(0);
+        assert_eq!(receive(&mut first).await, query(1, "late"), "what waited is answered");
+        assert!(closed(&mut first).await);
+        assert_eq!((server.service.seen(), server.count("tcp_closed_finished")), (4, 2));
     });
 }
 
