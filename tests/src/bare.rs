@@ -120,7 +120,7 @@ pub fn engine_of(rate: Option<RateRule>, ops: Vec<Op>) -> Engine {
 
 /// Returns an engine that answers from zones.
 pub fn engine_serving(zones: Arc<Zones>) -> Engine {
-    engine_with(None, vec![Op::Zone(Unloaded::Fails)], Some(zones))
+    engine_with(None, vec![Op::Zone(Unloaded::Fails.into())], Some(zones))
 }
 
 fn engine_with(rate: Option<RateRule>, ops: Vec<Op>, zones: Option<Arc<Zones>>) -> Engine {

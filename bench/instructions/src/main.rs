@@ -72,7 +72,7 @@ impl Case {
 
     /// Returns a server that answers from zones.
     fn serving(zones: Arc<Zones>, asks: impl IntoIterator<Item = Ask>) -> Self {
-        let Self { server, queries } = Self::of(vec![Op::Zone(Unloaded::Fails)], asks);
+        let Self { server, queries } = Self::of(vec![Op::Zone(Unloaded::Fails.into())], asks);
         Self { server: server.serving(zones), queries }
     }
 

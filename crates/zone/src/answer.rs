@@ -52,6 +52,20 @@ pub struct Asked<'a> {
     pub age_at: cache::Now,
     /// Whether the proof of RFC 9824 may come with NXDOMAIN (CO).
     pub takes_compact: bool,
+    /// What goes with an answer.
+    pub manner: Manner,
+}
+
+/// What goes with an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// Whether it ends where an alias leads out of the zone of the name asked for.
+    pub within: bool,
+    /// Whether MX, SRV, SVCB and HTTPS records come without addresses.
+    pub minimal: bool,
+    /// Whether a question for ANY gets the SOA, MX, A and AAAA records that there are, in place of
+    /// one RRset.
+    pub several: bool,
 }
 
 impl<'a> Asked<'a> {
@@ -68,6 +82,7 @@ impl<'a> Asked<'a> {
             now: 0,
             age_at: cache::Now(0),
             takes_compact: false,
+            manner: Manner { within: false, minimal: false, several: false },
         }
     }
 }
@@ -123,7 +138,8 @@ impl Zones {
             let is_admitted = self.admits(served.apex(), asked.from);
             return Some(unanswered(if is_admitted { Failure::Unloaded } else { Failure::Prohibited }));
         };
-        let mut run = Run::new(self, asked, None, writer);
+        let only = asked.manner.within.then_some(zone);
+        let mut run = Run::new(self, asked, only, writer);
         let step = run.step(zone, asked.qname, known.0);
         Some(run.ended(&step))
     }
@@ -448,7 +464,10 @@ impl<'r, 'b> Run<'r, 'b> {
     ) -> Result<Step, Full> {
         // RFC 8482 §4.1: one RRset is enough of an answer.
         let found = match self.asked.qtype {
-            Rtype::ANY => any(block),
+            Rtype::ANY => match self.several(zone, block, name, missing) {
+                Some(step) => return step,
+                None => any(block),
+            },
             Rtype::RRSIG => None,
             qtype => block.rrset(qtype),
         };
@@ -461,6 +480,25 @@ impl<'r, 'b> Run<'r, 'b> {
             return Ok(Step::Done(Rcode::NOERROR));
         }
         self.otherwise(zone, block, name, missing)
+    }
+
+    /// Answers a question for ANY with what people look for, if that is wanted and there is some.
+    #[cold]
+    fn several(
+        &mut self,
+        zone: &'r Zone,
+        block: Block<'r>,
+        name: Name<'_>,
+        missing: Option<&Missing<'r, '_>>,
+    ) -> Option<Result<Step, Full>> {
+        const SEVERAL: [Rtype; 4] = [Rtype::SOA, Rtype::MX, Rtype::A, Rtype::AAAA];
+        let has_some = || SEVERAL.iter().any(|&rtype| block.rrset(rtype).is_some());
+        if !self.asked.manner.several || missing.is_some() || !has_some() {
+            return None;
+        }
+        let mut all = SEVERAL.into_iter().filter_map(|rtype| block.rrset(rtype));
+        let written = all.try_for_each(|rrset| self.positive(zone, name, &rrset, None));
+        Some(written.and_then(|()| self.prove_expansions()).map(|()| Step::Done(Rcode::NOERROR)))
     }
 
     /// Writes an RRset of the answer section, and why no closer name answers if a wildcard does.

@@ -35,7 +35,7 @@ mod zone;
 mod zones;
 
 pub use alias::{ADDRESSES_OCTETS_MAX, Aliases};
-pub use answer::{ALIASES_MAX, Answered, Asked, Failure};
+pub use answer::{ALIASES_MAX, Answered, Asked, Failure, Manner};
 pub use build::{Builder, Built, FINDINGS_MAX};
 pub use check::{Finding, Level, Origin, Problem};
 pub use difference::{Difference, Misfit};

@@ -147,7 +147,7 @@ fn finish<S: Server>(server: &S, to: &To<'_>, answer: &Answer, reply: &mut Reply
     let asked = to.query.header.flags;
     // The opcode is QUERY, as that of every `Query`: zero.
     let mut flags = Flags::QR.with(asked.only(Flags::RD.with(Flags::CD))).with_rcode(answer.rcode);
-    if server.recursion_available() {
+    if server.recursion_available() && answer.offers_recursion {
         flags = flags.with(Flags::RA);
     }
     if answer.authoritative {

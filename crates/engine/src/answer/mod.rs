@@ -51,6 +51,8 @@ pub(crate) struct Answer {
     pub(crate) subnet_bits: Option<u8>,
     /// Which of the client's EDNS flags are repeated, of the upper eight.
     pub(crate) edns_flags: u8,
+    /// RA, if the server says it at all.
+    pub(crate) offers_recursion: bool,
 }
 
 /// For which subnets an answer is (RFC 7871 §7.2.1). One octet: a hit carries it along.
@@ -146,6 +148,7 @@ impl Answer {
             scope: SubnetScope::OWN,
             subnet_bits: None,
             edns_flags: DO,
+            offers_recursion: true,
         }
     }
 

@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use wire::{EdeCode, Flags, OptionCode, Query, Writer};
-use zone::{Answered, Asked, Failure, Zones};
+use zone::{Answered, Asked, Failure, Manner, Zones};
 
 use crate::answer::finish::{Server, To, opt_octets_max, reply_limit};
 use crate::answer::{Answer, CO, DO, SubnetScope};
@@ -21,6 +21,23 @@ pub enum Unloaded {
     Passes,
 }
 
+/// How zones answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneStep {
+    /// What happens to a query for a zone that is not there.
+    pub unloaded: Unloaded,
+    /// What goes with an answer.
+    pub manner: Manner,
+    /// Whether replies say RA to queries with RD alone.
+    pub ra_needs_rd: bool,
+}
+
+impl From<Unloaded> for ZoneStep {
+    fn from(unloaded: Unloaded) -> Self {
+        Self { unloaded, manner: Manner::default(), ra_needs_rd: false }
+    }
+}
+
 /// What a zone has for a query: the records stand after the question's place in the message.
 pub(crate) struct Given {
     answered: Answered,
@@ -28,6 +45,7 @@ pub(crate) struct Given {
     counts: [u16; 3],
     subnet_bits: Option<u8>,
     takes_compact: bool,
+    offers_recursion: bool,
 }
 
 impl Given {
@@ -41,7 +59,7 @@ impl Given {
     /// returned and copied no more.
     #[inline(always)]
     pub(crate) fn into_answer(self) -> Answer {
-        let Self { answered, octets, counts, subnet_bits, takes_compact } = self;
+        let Self { answered, octets, counts, subnet_bits, takes_compact, offers_recursion } = self;
         Answer {
             authoritative: answered.is_authoritative,
             octets,
@@ -50,6 +68,7 @@ impl Given {
             subnet_bits,
             scope: if answered.depends_on_client { SubnetScope::OWN } else { SubnetScope::EVERY },
             edns_flags: if takes_compact { DO | CO } else { DO },
+            offers_recursion,
             ..Answer::empty(answered.rcode, answered.failure.map(why))
         }
     }
@@ -58,7 +77,7 @@ impl Given {
 /// Answers if the name belongs to a zone.
 #[inline(always)]
 pub(crate) fn answer<S: Server>(
-    zones: &Zones,
+    (zones, step): (&Zones, ZoneStep),
     request: &Request<'_>,
     env: &Environment<'_>,
     server: &S,
@@ -75,6 +94,7 @@ pub(crate) fn answer<S: Server>(
         now: env.now.unix_seconds,
         age_at: env.now.cache,
         takes_compact,
+        manner: step.manner,
         ..Asked::new(question.qname, question.qtype, request.query.wants_dnssec())
     };
     let mut subnet_bits = None;
@@ -89,7 +109,8 @@ pub(crate) fn answer<S: Server>(
     let answered = zones.answer(&asked, &mut writer)?;
     let counts = writer.counts();
     let octets = writer.len().saturating_sub(request.body_at());
-    Some(Given { answered, octets, counts, subnet_bits, takes_compact })
+    let offers_recursion = !step.ra_needs_rd || request.query.header.flags.has(Flags::RD);
+    Some(Given { answered, octets, counts, subnet_bits, takes_compact, offers_recursion })
 }
 
 #[cold]

@@ -20,7 +20,7 @@ use crate::ops::recurse::RecurseStep;
 use crate::ops::split::SplitStep;
 use crate::ops::ttl::TtlRule;
 use crate::ops::watch::Watched;
-use crate::ops::zone::Unloaded;
+use crate::ops::zone::ZoneStep;
 
 /// One step of a compiled policy. Targets are steps of the same program.
 pub enum Op {
@@ -48,9 +48,9 @@ pub enum Op {
     Local(Arc<LocalData>),
     /// Answers from the zones that are served, if the name belongs to one of them. They stand
     /// beside the snapshot ([`Authority`](crate::Authority)) and were compiled with its key.
-    Zone(Unloaded),
+    Zone(ZoneStep),
     /// Answers from a set of zones that only policies lead to.
-    ZoneSet(Arc<zone::Zones>, Unloaded),
+    ZoneSet(Arc<zone::Zones>, ZoneStep),
     /// Answers from the cache, or remembers to fill it with what the steps after it bring.
     Cache(CacheStep),
     /// Answers with an rcode and nothing else.

@@ -24,7 +24,7 @@ use crate::ops::forward::ForwardStep;
 use crate::ops::quickest::Quickest;
 use crate::ops::recurse::RecurseStep;
 use crate::ops::ttl::TtlRule;
-use crate::ops::zone::{Given, Unloaded};
+use crate::ops::zone::{Given, Unloaded, ZoneStep};
 use crate::program::Op;
 use crate::program::shortlist::Seek;
 use crate::query::request::{Environment, Request};
@@ -98,15 +98,15 @@ impl Run<'_> {
                         return told(self.known::<OUTSIDE>(answer, context), step, tracer);
                     }
                 }
-                Op::Zone(unloaded) => {
+                Op::Zone(how) => {
                     if let Some(authority) = context.authority
-                        && let Some(given) = self.look_up_zones(&authority.zones, *unloaded, context, work)
+                        && let Some(given) = self.look_up_zones(&authority.zones, *how, context, work)
                     {
                         return told(End::Answer(given.into_answer()), step, tracer);
                     }
                 }
-                Op::ZoneSet(zones, unloaded) => {
-                    if let Some(given) = self.look_up_zones(zones, *unloaded, context, work) {
+                Op::ZoneSet(zones, how) => {
+                    if let Some(given) = self.look_up_zones(zones, *how, context, work) {
                         return told(End::Answer(given.into_answer()), step, tracer);
                     }
                 }
@@ -264,7 +264,7 @@ impl Run<'_> {
     fn look_up_zones(
         &mut self,
         zones: &Zones,
-        unloaded: Unloaded,
+        how: ZoneStep,
         context: &Context<'_>,
         work: &mut Workspace<'_>,
     ) -> Option<Given> {
@@ -278,8 +278,8 @@ impl Run<'_> {
         {
             return None;
         }
-        let given = ops::zone::answer(zones, &self.request, &context.env, context, work.message)?;
-        if unloaded == Unloaded::Passes && given.is_unloaded() {
+        let given = ops::zone::answer((zones, how), &self.request, &context.env, context, work.message)?;
+        if how.unloaded == Unloaded::Passes && given.is_unloaded() {
             return None;
         }
         context.counters.answers_zone.bump();

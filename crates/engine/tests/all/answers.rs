@@ -11,7 +11,7 @@ use engine::gate::rate::RateRule;
 use engine::ops::cache::{CacheRules, CacheStep};
 use engine::ops::forward::ForwardStep;
 use engine::ops::ttl::TtlRule;
-use engine::ops::zone::Unloaded;
+use engine::ops::zone::{Unloaded, ZoneStep};
 use engine::program::{Matcher, Op};
 use engine::{Announce, Client, Failure, Keepalive, PoolId, Reply, Transport, Verdict};
 use sets::{NameSetBuilder, Reach};
@@ -978,7 +978,7 @@ fn with_zones(first: Vec<Op>) -> Server {
     let gate = gate_with(|gate| gate.allowed = PrefixSet::compile([ours]));
     Server::with(gate, |cache| {
         let usual = usual(cache, CacheRules::default());
-        first.into_iter().chain([Op::Zone(Unloaded::Fails)]).chain(usual).collect()
+        first.into_iter().chain([Op::Zone(Unloaded::Fails.into())]).chain(usual).collect()
     })
     .serving(zones())
 }
@@ -1012,11 +1012,11 @@ fn room_is_left_for_an_idle_timeout_that_nobody_asked_for() {
 fn a_zone_that_is_not_loaded_fails_or_leaves_its_names_to_the_next_step() {
     let missing = || Arc::new(zone::Zones::with_missing(KEY, vec![], &[name("a.example")]));
     for (unloaded, expected) in [(Unloaded::Fails, Rcode::SERVFAIL), (Unloaded::Passes, Rcode::REFUSED)] {
-        let steps = || vec![Op::Zone(unloaded), Op::Reject(Rcode::REFUSED, None)];
+        let steps = || vec![Op::Zone(unloaded.into()), Op::Reject(Rcode::REFUSED, None)];
         let mut server = Server::with(gate(), |_| steps()).serving(missing());
         let ask = Ask::new("www.a.example", Rtype::A);
         assert_eq!(outline(&server.ask(&ask).answered()).0, expected);
-        let set = || vec![Op::ZoneSet(missing(), unloaded), Op::Reject(Rcode::REFUSED, None)];
+        let set = || vec![Op::ZoneSet(missing(), unloaded.into()), Op::Reject(Rcode::REFUSED, None)];
         let mut server = Server::with(gate(), |_| set());
         assert_eq!(outline(&server.ask(&ask).answered()).0, expected);
         // One that is loaded answers either way.
@@ -1029,13 +1029,31 @@ fn a_zone_that_is_not_loaded_fails_or_leaves_its_names_to_the_next_step() {
 fn the_zones_that_answer_are_those_that_are_served_whatever_the_policy_was_compiled_with() {
     let ask = Ask::new("www.a.example", Rtype::A);
     let mut server =
-        Server::with(gate(), |_| vec![Op::Zone(Unloaded::Fails), Op::Reject(Rcode::REFUSED, None)]);
+        Server::with(gate(), |_| vec![Op::Zone(Unloaded::Fails.into()), Op::Reject(Rcode::REFUSED, None)]);
     assert_eq!(outline(&server.ask(&ask).answered()).0, Rcode::REFUSED, "none is served yet");
     let mut server = server.serving(zones());
     assert_eq!(outline(&server.ask(&ask).answered()).0, Rcode::NOERROR);
     let mut server = server.serving(Arc::new(zone::Zones::new(KEY, vec![])));
     assert_eq!(outline(&server.ask(&ask).answered()).0, Rcode::REFUSED, "it is gone");
 }
+#[test]
+fn replies_of_zones_say_ra_to_queries_with_rd_alone_if_they_are_to() {
+    let manner = zone::Manner { within: true, ..zone::Manner::default() };
+    for (ra_needs_rd, expected) in [(false, true), (true, false)] {
+        let step = ZoneStep { unloaded: Unloaded::Fails, manner, ra_needs_rd };
+        let mut server = Server::with(gate(), |cache| {
+            [Op::Zone(step)].into_iter().chain(usual(cache, CacheRules::default())).collect()
+        })
+        .serving(zones());
+        let without_rd = Ask { flags: Flags::default(), ..Ask::new("www.a.example", Rtype::A) };
+        let with_rd = Ask::new("in.a.example", Rtype::A);
+        let (_, _, ra, ..) = outline(&server.ask(&without_rd).answered());
+        assert_eq!(ra, expected);
+        let (rcode, aa, ra, _, answers) = outline(&server.ask(&with_rd).answered());
+        assert_eq!((rcode, aa, ra, answers), (Rcode::NOERROR, true, true, 1), "the alias, which leads out");
+    }
+}
+
 
 #[test]
 fn zones_answer_clients_that_are_not_on_the_access_list() {
@@ -1112,7 +1130,7 @@ fn strangers_count_against_the_rate_limit() {
             ..RateRule::default()
         });
     });
-    let mut server = Server::with(gate, |_| vec![Op::Zone(Unloaded::Fails)]).serving(zones());
+    let mut server = Server::with(gate, |_| vec![Op::Zone(Unloaded::Fails.into())]).serving(zones());
     server.client = client("198.51.100.1");
     let mut answered = 0;
     for _ in 0..5 {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use diagnostic::At;
 use values::{Misread, Read};
 use wire::{EdeCode, Rcode};
+use zone::Manner;
 
 use super::edit::ttl_time;
 use super::{Action, Meaning, Noun, Reference, Row};
@@ -25,6 +26,10 @@ pub enum Answer {
         set: Option<At<String>>,
         /// Whether a zone that is not loaded leaves the query to the next action.
         are_loaded: bool,
+        /// What goes with their answers.
+        manner: Manner,
+        /// Whether replies say RA to queries with RD alone.
+        ra_needs_rd: bool,
     },
     /// End: answer with this code.
     Reject(Rcode),
@@ -118,16 +123,24 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         word: "zones",
-        arguments: "[NAME, loaded]",
+        arguments: "[NAME, loaded, within, minimal, several, ra-with-rd]",
         text: "Answers from `zones`, if the name belongs to one of them: from those of the set NAME, or from those in no set, \
                which then do not answer before any policy. So conditions can come before zones, and clients of different views \
                can have different versions of a zone. With `loaded`, names of a zone that is not there yet, or has expired, \
-               go on to the next action; else they get SERVFAIL.",
+               go on to the next action; else they get SERVFAIL. With `within`, an answer ends where an alias leads out of the zone; \
+               with `minimal`, MX, SRV, SVCB and HTTPS records come without addresses; with `several`, ANY gets the SOA, MX, A \
+               and AAAA records of the name, in place of one RRset; with `ra-with-rd`, replies to queries without RD have no RA.",
         read: |arguments| {
             let are_loaded = arguments.flag("loaded")?;
+            let manner = Manner {
+                within: arguments.flag("within")?,
+                minimal: arguments.flag("minimal")?,
+                several: arguments.flag("several")?,
+            };
+            let ra_needs_rd = arguments.flag("ra-with-rd")?;
             let piece = arguments.optional_piece()?;
             let set = piece.map(|piece| arguments.read(piece, label)).transpose()?;
-            Ok(Action::Answer(Answer::Zones { set, are_loaded }))
+            Ok(Action::Answer(Answer::Zones { set, are_loaded, manner, ra_needs_rd }))
         },
     },
     Row {

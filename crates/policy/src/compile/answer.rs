@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use diagnostic::Span;
 use engine::ops::answer::{Block, BlockWith, Build, Respond};
-use engine::ops::zone::Unloaded;
+use engine::ops::zone::{Unloaded, ZoneStep};
 use engine::program::Op;
 use wire::EdeCode;
 
@@ -23,14 +23,15 @@ pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Answer, place: Span) {
             return;
         }
         Answer::Local => return emitter.push(Op::Local(Arc::clone(emitter.environment.local)), place),
-        Answer::Zones { set, are_loaded } => {
+        Answer::Zones { set, are_loaded, manner, ra_needs_rd } => {
             let unloaded = if *are_loaded { Unloaded::Passes } else { Unloaded::Fails };
+            let step = ZoneStep { unloaded, manner: *manner, ra_needs_rd: *ra_needs_rd };
             let environment = emitter.environment;
             let op = match set {
-                None => environment.zones.map(|_| Op::Zone(unloaded)),
+                None => environment.zones.map(|_| Op::Zone(step)),
                 Some(name) => {
                     let zones = environment.zone_sets.get(&name.value);
-                    zones.map(|zones| Op::ZoneSet(Arc::clone(zones), unloaded))
+                    zones.map(|zones| Op::ZoneSet(Arc::clone(zones), step))
                 }
             };
             if let Some(op) = op {

@@ -276,7 +276,7 @@ impl<'a> Emitter<'a> {
         let have_place =
             actions.any(|action| matches!(action.value, Action::Answer(Answer::Zones { set: None, .. })));
         if let (Some(place), false) = (self.environment.zones, have_place) {
-            self.push(Op::Zone(Unloaded::Fails), place);
+            self.push(Op::Zone(Unloaded::Fails.into()), place);
         }
         if let Some(span) = written.split {
             self.call(SPLIT, Op::Call, span);

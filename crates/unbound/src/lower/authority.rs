@@ -67,7 +67,7 @@ impl Lowering<'_> {
             served.extend(self.zone(block));
         }
         // Local zones and response policy zones say first what they have to say.
-        self.steps.zones = served::steps(&served);
+        self.steps.zones = served::steps(&served, self.flag("minimal-responses").0);
     }
 
     /// Adds a response policy zone to a set, and steps for the set if it has none yet: of what the

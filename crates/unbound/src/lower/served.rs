@@ -20,12 +20,14 @@ pub(super) enum Serving {
 
 impl Serving {
     /// Returns the action that has such zones answer; `None` if they do not.
-    const fn action(self) -> Option<&'static str> {
-        match self {
-            Self::Answers => Some("zones"),
-            Self::Falls => Some("zones(loaded)"),
-            Self::Passes => None,
-        }
+    fn action(self, is_minimal: bool) -> Option<String> {
+        let loaded = match self {
+            Self::Answers => "",
+            Self::Falls => "loaded, ",
+            Self::Passes => return None,
+        };
+        let minimal = if is_minimal { "minimal, " } else { "" };
+        Some(format!("zones({loaded}within, {minimal}several, ra-with-rd)"))
     }
 }
 
@@ -38,17 +40,18 @@ pub(super) struct ServedZone {
     pub(super) at: Span,
 }
 
-/// Returns the steps in which zones with authority answer clients.
-pub(super) fn steps(zones: &[ServedZone]) -> Vec<Node> {
+/// Returns the steps in which zones with authority answer clients, without addresses that are not
+/// asked for if answers are minimal.
+pub(super) fn steps(zones: &[ServedZone], is_minimal: bool) -> Vec<Node> {
     let mut steps = Vec::new();
     for serving in [Serving::Answers, Serving::Falls] {
-        let Some(action) = serving.action() else { continue };
+        let Some(action) = serving.action(is_minimal) else { continue };
         let members: Vec<&ServedZone> = zones.iter().filter(|zone| zone.serving == serving).collect();
         let Some(first) = members.first() else { continue };
         let others = || zones.iter().filter(|zone| zone.serving != serving);
         let is_inside =
             |other: &ServedZone| members.iter().any(|member| is_strictly_below(&other.name, &member.name));
-        let are_answered = others().any(|other| other.serving.action().is_some());
+        let are_answered = others().any(|other| other.serving != Serving::Passes);
         if !are_answered && !others().any(is_inside) {
             steps.push(tree::text(action, first.at));
             continue;
@@ -66,17 +69,17 @@ pub(super) fn steps(zones: &[ServedZone]) -> Vec<Node> {
             }
             let condition =
                 format!("{} and not {}", one_of("suffix", &[&*member.name]), one_of("suffix", &inside));
-            steps.push(rule(condition, &[action], member.at));
+            steps.push(rule(condition, &[&action], member.at));
             // The zone above knows the DS records of the zones inside it (RFC 4035 §3.1.4.1).
             parents
                 .extend(inside.into_iter().filter(|name| closest_above(zones, name) == Some(&*member.name)));
         }
         if !plain.is_empty() {
-            steps.push(rule(one_of("suffix", &plain), &[action], first.at));
+            steps.push(rule(one_of("suffix", &plain), &[&action], first.at));
         }
         if !parents.is_empty() {
             let condition = format!("qtype == DS and {}", one_of("exact", &parents));
-            steps.push(rule(condition, &[action], first.at));
+            steps.push(rule(condition, &[&action], first.at));
         }
     }
     steps

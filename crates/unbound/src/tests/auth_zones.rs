@@ -21,8 +21,8 @@ fn zones_with_authority_are_served_and_read() {
     let policy = at(&entries, "policy/main");
     assert!(
         policy.starts_with(
-            "[call(local-zones), {if: qname in suffix:c.example, do: [zones]}, \
-             {if: qname in suffix:a.example, do: [zones(loaded)]}, "
+            "[call(local-zones), {if: qname in suffix:c.example, do: [zones(within, minimal, several, ra-with-rd)]}, \
+             {if: qname in suffix:a.example, do: [zones(loaded, within, minimal, several, ra-with-rd)]}, "
         ),
         "{policy}"
     );
@@ -57,21 +57,24 @@ fn of_nested_zones_with_authority_the_closest_one_decides() {
     };
     let (upper, lower) = (zone("az", ""), "down.az");
     let beside = zone("other", "for-downstream: no");
-    policy(&[upper.clone(), beside], "zones, ");
-    policy(&[zone("az", "for-downstream: no"), zone(lower, "")], "zones, ");
+    policy(&[upper.clone(), beside], "zones(within, minimal, several, ra-with-rd), ");
+    policy(
+        &[zone("az", "for-downstream: no"), zone(lower, "")],
+        "zones(within, minimal, several, ra-with-rd), ",
+    );
     for hidden in ["for-downstream: no", "for-downstream: no fallback-enabled: yes"] {
         policy(
             &[upper.clone(), zone(lower, hidden), zone("in.down.az", "")],
-            "{if: qname in suffix:az and not qname in suffix:down.az, do: [zones]}, \
-             {if: qname in suffix:in.down.az, do: [zones]}, \
-             {if: qtype == DS and qname in exact:down.az, do: [zones]}, ",
+            "{if: qname in suffix:az and not qname in suffix:down.az, do: [zones(within, minimal, several, ra-with-rd)]}, \
+             {if: qname in suffix:in.down.az, do: [zones(within, minimal, several, ra-with-rd)]}, \
+             {if: qtype == DS and qname in exact:down.az, do: [zones(within, minimal, several, ra-with-rd)]}, ",
         );
     }
     policy(
         &[upper, zone(lower, "fallback-enabled: yes")],
-        "{if: qname in suffix:az and not qname in suffix:down.az, do: [zones]}, \
-         {if: qtype == DS and qname in exact:down.az, do: [zones]}, \
-         {if: qname in suffix:down.az, do: [zones(loaded)]}, ",
+        "{if: qname in suffix:az and not qname in suffix:down.az, do: [zones(within, minimal, several, ra-with-rd)]}, \
+         {if: qtype == DS and qname in exact:down.az, do: [zones(within, minimal, several, ra-with-rd)]}, \
+         {if: qname in suffix:down.az, do: [zones(loaded, within, minimal, several, ra-with-rd)]}, ",
     );
-    policy(&[zone("az", "fallback-enabled: yes")], "zones(loaded), ");
+    policy(&[zone("az", "fallback-enabled: yes")], "zones(loaded, within, minimal, several, ra-with-rd), ");
 }

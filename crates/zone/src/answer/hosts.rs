@@ -53,7 +53,10 @@ impl<'r> Run<'r, '_> {
         let hosts = self.hosts_of(Section::Answer, name, rrset);
         self.positive(zone, name, rrset, missing)?;
         self.prove_expansions()?;
-        self.hosts(zone, rrset, hosts, name);
+        // A referral to servers without addresses would lead nowhere.
+        if rrset.rtype == Rtype::NS || !self.asked.manner.minimal {
+            self.hosts(zone, rrset, hosts, name);
+        }
         Ok(Step::Done(Rcode::NOERROR))
     }
 

@@ -2,9 +2,9 @@
 
 use crate::support;
 
-use support::{Chain, ask, ask_limited, check, name, sign, zone, zones};
+use support::{Chain, ask, ask_as, ask_limited, check, name, sign, zone, zones};
 use wire::{Rcode, Rtype};
-use zone::Proof;
+use zone::{Asked, Manner, Proof};
 
 const OK: (Rcode, bool) = (Rcode::NOERROR, true);
 const NO: (Rcode, bool) = (Rcode::NXDOMAIN, true);
@@ -78,6 +78,39 @@ fn negative_answers_have_the_smaller_ttl() {
     let zones = both();
     assert_eq!(ask(&zones, "no.example.org", Rtype::A, false).lines[0].split(' ').nth(2), Some("300"));
     assert_eq!(ask(&zones, "no.example.net", Rtype::A, false).lines[0].split(' ').nth(2), Some("3600"));
+}
+
+#[test]
+fn what_goes_with_an_answer_is_said_by_who_asks() {
+    let zones = both();
+    let ask = |qname: &str, qtype: Rtype, manner: Manner| {
+        let qname = name(qname);
+        let asked = Asked { manner, ..Asked::new(qname.as_name(), qtype, false) };
+        let lines = ask_as(&zones, &asked, 4096).expect("a zone of ours").lines;
+        lines.iter().map(|line| line.split(' ').take(4).collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+    };
+    let usual = Manner::default();
+    let within = Manner { within: true, ..usual };
+    let alias = "an far.example.org. 3600 CNAME";
+    assert_eq!(ask("far.example.org", Rtype::A, usual), [alias, "an web.example.net. 3600 A"]);
+    assert_eq!(ask("far.example.org", Rtype::A, within), [alias]);
+    assert_eq!(ask("www.example.org", Rtype::A, within).len(), 3, "both addresses, in the same zone");
+    let minimal = Manner { minimal: true, ..usual };
+    for (qname, qtype, extra) in [
+        ("example.org", Rtype::MX, 2),
+        ("_sip._tcp.example.org", Rtype::SRV, 2),
+        ("svc.example.org", Rtype::HTTPS, 1),
+    ] {
+        assert_eq!(ask(qname, qtype, usual).len() - ask(qname, qtype, minimal).len(), extra, "{qname}");
+    }
+    assert_eq!(ask("example.org", Rtype::NS, minimal).len(), ask("example.org", Rtype::NS, usual).len());
+    let several = Manner { several: true, ..usual };
+    let apex = ["an example.org. 3600 SOA", "an example.org. 3600 MX"];
+    assert_eq!(ask("example.org", Rtype::ANY, several), apex);
+    let mail = ["an mail.example.org. 3600 A", "an mail.example.org. 3600 AAAA"];
+    assert_eq!(ask("mail.example.org", Rtype::ANY, several), mail);
+    assert_eq!(ask("mail.example.org", Rtype::ANY, usual), mail[..1]);
+    assert_eq!(ask("www.example.org", Rtype::ANY, several), ["an www.example.org. 3600 CNAME"]);
 }
 
 #[test]

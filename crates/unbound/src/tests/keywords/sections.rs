@@ -102,15 +102,15 @@ pub(super) mod auth_zone {
     keywords! {
         TESTED: "auth-zone";
         name: "primary: 192.0.2.1", "example.org"
-            => "policy/main: [call(local-zones), zones, {if: not rd, do: respond(refused, ede 20)}, \
+            => "policy/main: [call(local-zones), zones(within, minimal, several, ra-with-rd), {if: not rd, do: respond(refused, ede 20)}, \
                 cache(main), recurse]; resolvers/default/zones/example.org/own: true; zones: [{name: \
                 example.org, allow-query: [127.0.0.0/8, ::1/128], primaries: [192.0.2.1], keep: false}]";
         primary: "name: example.org", "192.0.2.1"
-            => "policy/main: [call(local-zones), zones, {if: not rd, do: respond(refused, ede 20)}, cache(main), \
+            => "policy/main: [call(local-zones), zones(within, minimal, several, ra-with-rd), {if: not rd, do: respond(refused, ede 20)}, cache(main), \
                 recurse]; resolvers/default/zones/example.org/own: true; zones: [{name: example.org, allow-query: [127.0.0.0/8, ::1/128], primaries: [192.0.2.1], keep: \
                 false}]";
         master: "name: example.org", "192.0.2.1"
-            => "policy/main: [call(local-zones), zones, {if: not rd, do: respond(refused, ede 20)}, cache(main), \
+            => "policy/main: [call(local-zones), zones(within, minimal, several, ra-with-rd), {if: not rd, do: respond(refused, ede 20)}, cache(main), \
                 recurse]; resolvers/default/zones/example.org/own: true; zones: [{name: example.org, allow-query: [127.0.0.0/8, ::1/128], primaries: [192.0.2.1], keep: \
                 false}]";
         url: "name: example.org primary: 192.0.2.1", "https://192.0.2.7/zone"
@@ -120,7 +120,7 @@ pub(super) mod auth_zone {
             => "zones: [{name: example.org, allow-query: [127.0.0.0/8, ::1/128], primaries: [192.0.2.1], keep: \
                 false, notify-from: [192.0.2.8]}]";
         fallback_enabled: "name: example.org primary: 192.0.2.1", "yes"
-            => "policy/main: [call(local-zones), zones(loaded), {if: not rd, do: respond(refused, ede 20)}, \
+            => "policy/main: [call(local-zones), zones(loaded, within, minimal, several, ra-with-rd), {if: not rd, do: respond(refused, ede 20)}, \
                 cache(main), recurse]; resolvers/default/zones/example.org/first: true";
         for_downstream: "name: example.org primary: 192.0.2.1", "no"
             => "policy/main: [call(local-zones), {if: not rd, do: respond(refused, ede 20)}, cache(main), \

@@ -53,12 +53,17 @@ pub(crate) fn ask_limited(
     wants_dnssec: bool,
     limit: usize,
 ) -> Option<Reply> {
-    let qname = name(qname);
+    ask_as(zones, &Asked::new(name(qname).as_name(), qtype, wants_dnssec), limit)
+}
+
+/// Does the same with all that may be said of a question.
+pub(crate) fn ask_as(zones: &Zones, asked: &Asked<'_>, limit: usize) -> Option<Reply> {
+    let Asked { qname, qtype, .. } = *asked;
     let mut buffer = vec![0; limit];
     let mut writer = Writer::new(&mut buffer, limit, 1, Flags::QR);
-    let question = Question { qname: qname.as_name(), qtype, qclass: Class::IN };
+    let question = Question { qname, qtype, qclass: Class::IN };
     writer.question(&question).expect("room for the question");
-    let answered = zones.answer(&Asked::new(qname.as_name(), qtype, wants_dnssec), &mut writer)?;
+    let answered = zones.answer(asked, &mut writer)?;
     let len = writer.finish();
     let message = Message::parse(&buffer[..len]).expect("a message");
     let mut lines = Vec::new();
@@ -80,7 +85,7 @@ pub(crate) fn ask_limited(
     };
     let slack = message.records().find(is_soa).map_or(0, |soa| {
         let apex = soa.owner.expand().expect("a name");
-        2 * qname.as_name().len().saturating_sub(apex.as_name().len())
+        2 * qname.len().saturating_sub(apex.as_name().len())
     });
     let shortest = octets_when_written_one_by_one(&message) + slack;
     assert!(len <= shortest, "{len} octets instead of {shortest}: {qname} {qtype}: {lines:?}");
