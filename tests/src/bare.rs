@@ -266,6 +266,7 @@ pub fn splitting() -> Engine {
             prefixes,
             excluded: [Excluded::MAPPED].into(),
             ignores_ipv6: false,
+            ignores_cd: false,
         }))),
         rename("alias.example.org", Style::Cname { ttl: None, authoritative: false }),
         rename("hidden.example.org", Style::Restored),

@@ -45,13 +45,15 @@ pub struct Dns64 {
     pub excluded: Box<[Excluded]>,
     /// Whether all of them count only where there is no IPv4 address.
     pub ignores_ipv6: bool,
+    /// Whether clients get them that set CD and DO.
+    pub ignores_cd: bool,
 }
 
 impl Dns64 {
     /// Returns whether a query may get addresses that we made.
-    pub(crate) fn applies(query: &Query<'_>) -> bool {
+    pub(crate) fn applies(&self, query: &Query<'_>) -> bool {
         // RFC 6147 §5.5: whoever validates by itself makes them by itself.
-        let validates = query.wants_dnssec() && query.header.flags.has(Flags::CD);
+        let validates = query.wants_dnssec() && query.header.flags.has(Flags::CD) && !self.ignores_cd;
         query.question.qtype == Rtype::AAAA && !validates
     }
 

@@ -342,7 +342,7 @@ impl SplitStep {
         match &self.rule {
             Rule::Fallback(_) | Rule::Race(_) => true,
             Rule::Prefer(prefer) => prefer.applies(query),
-            Rule::Dns64(_) => Dns64::applies(query),
+            Rule::Dns64(dns64) => dns64.applies(query),
             Rule::Reverse(reverse) => reverse.target(query, facts.request.sought.name()).is_some(),
             Rule::Rewrite(rewrite) => rewrite.target(facts).is_some(),
         }

@@ -509,17 +509,24 @@ fn a_preference_before_the_cache_is_decided_from_memory() {
     assert_eq!((got.rcode, got.answers.len(), got.authorities.len()), (Rcode::NOERROR, 0, 1));
 }
 
+fn forwards() -> Dns64 {
+    Dns64 {
+        prefixes: [Prefix64::WELL_KNOWN].into(),
+        excluded: [Excluded::MAPPED].into(),
+        ignores_ipv6: false,
+        ignores_cd: false,
+    }
+}
+
 fn dns64() -> Vec<Op> {
     dns64_with(Style::Cname { ttl: None, authoritative: false })
 }
 
 fn dns64_with(style: Style) -> Vec<Op> {
     let prefixes: Box<[Prefix64]> = [Prefix64::WELL_KNOWN].into();
-    let forwards =
-        Dns64 { prefixes: prefixes.clone(), excluded: [Excluded::MAPPED].into(), ignores_ipv6: false };
     vec![
         Op::Split(Box::new(SplitStep::of_rest(Rule::Reverse(Box::new(Reverse { prefixes, style }))))),
-        Op::Split(Box::new(SplitStep::of_rest(Rule::Dns64(Box::new(forwards))))),
+        Op::Split(Box::new(SplitStep::of_rest(Rule::Dns64(Box::new(forwards()))))),
     ]
 }
 
@@ -603,6 +610,12 @@ fn clients_that_validate_make_addresses_themselves() {
     let mut server = server(ops);
     let validates = Ask { flags: Flags::RD.with(Flags::CD), ..www(Rtype::AAAA).edns(1232).dnssec() };
     assert_eq!(seen(&ask(&mut server, &validates, &mut only_v4)).answers, []);
+    let mut whatever_they_say = dns64();
+    let Some(Op::Split(step)) = whatever_they_say.last_mut() else { panic!("addresses are made last") };
+    **step = SplitStep::of_rest(Rule::Dns64(Box::new(Dns64 { ignores_cd: true, ..forwards() })));
+    whatever_they_say.push(forward(0));
+    let mut other = self::server(whatever_they_say);
+    assert_eq!(seen(&ask(&mut other, &validates, &mut only_v4)).answers.len(), 2);
     // Those that only want to see signatures get addresses, without a claim that they were signed.
     let got = ask(&mut server, &www(Rtype::AAAA).edns(1232).dnssec(), &mut |want| {
         let mut reply = only_v4(want)?;

@@ -77,6 +77,8 @@ pub enum Core {
         exclude: Vec<Prefix>,
         /// Whether other IPv6 addresses count only where there is no IPv4 address.
         ignores_ipv6: bool,
+        /// Whether clients get them that set CD and DO.
+        ignores_cd: bool,
         /// What clients see of the reverse names of IPv4 addresses.
         pointers: Style,
     },
@@ -346,6 +348,7 @@ const POINTERS: &[(&str, Style)] = &[("alias", ALIAS), ("direct", Style::Restore
 fn dns64(arguments: &mut Arguments<'_>) -> Result<Action, Reported> {
     let exclude = arguments.keyed_list("exclude", values::prefix)?.unwrap_or_default();
     let ignores_ipv6 = arguments.flag("ignore-ipv6")?;
+    let ignores_cd = arguments.flag("ignore-cd")?;
     let pointers = arguments.keyed("pointers", word(POINTERS))?.map_or(ALIAS, |at| at.value);
     let prefixes = arguments.rest_or_none(values::prefix)?;
     for prefix in &prefixes {
@@ -366,7 +369,7 @@ fn dns64(arguments: &mut Arguments<'_>) -> Result<Action, Reported> {
         ));
     }
     let exclude = exclude.into_iter().map(|at| at.value).collect();
-    Ok(Action::Core(Core::Dns64 { prefixes, exclude, ignores_ipv6, pointers }))
+    Ok(Action::Core(Core::Dns64 { prefixes, exclude, ignores_ipv6, ignores_cd, pointers }))
 }
 
 fn port(text: &str) -> Read<u16> {
@@ -487,10 +490,11 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         word: "dns64",
-        arguments: "[PREFIX…], [exclude PREFIX|…], [ignore-ipv6], [pointers alias|direct]",
+        arguments: "[PREFIX…], [exclude PREFIX|…], [ignore-ipv6], [ignore-cd], [pointers alias|direct]",
         text: "What follows looks up IPv4 addresses where there are no IPv6 ones, and makes some behind these prefixes \
                (`64:ff9b::/96` if nothing is said; RFC 6147). IPv6 addresses in `exclude` count as none, as does IPv4 in \
-               disguise (`::ffff:0:0/96`); with `ignore-ipv6` all do where there is an IPv4 address. Reverse names of such addresses are found too: with an alias to that of the IPv4 address, or with its records \
+               disguise (`::ffff:0:0/96`); with `ignore-ipv6` all do where there is an IPv4 address. \
+               Clients that validate (CD with DO) get what there is, unless it says `ignore-cd`. Reverse names of such addresses are found too: with an alias to that of the IPv4 address, or with its records \
                themselves (`pointers direct`).",
         read: dns64,
     },

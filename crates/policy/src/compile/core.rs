@@ -85,11 +85,12 @@ pub(super) fn emit<'a>(emitter: &mut Emitter<'a>, action: &'a Core, place: Span)
             };
             emitter.rest(Rule::Prefer(Prefer { wanted, wait_ms: wait.as_millis() as u32 }), place);
         }
-        Core::Dns64 { prefixes, exclude, ignores_ipv6, pointers } => {
+        Core::Dns64 { prefixes, exclude, ignores_ipv6, ignores_cd, pointers } => {
             let (prefixes, excluded) = (prefixes_of(prefixes), excluded_of(exclude));
             let reverse = Reverse { prefixes: prefixes.clone(), style: *pointers };
             emitter.rest(Rule::Reverse(Box::new(reverse)), place);
-            let dns64 = Dns64 { prefixes, excluded, ignores_ipv6: *ignores_ipv6 };
+            let (ignores_ipv6, ignores_cd) = (*ignores_ipv6, *ignores_cd);
+            let dns64 = Dns64 { prefixes, excluded, ignores_ipv6, ignores_cd };
             emitter.rest(Rule::Dns64(Box::new(dns64)), place);
         }
         Core::Sleep(time) => emitter.push(Op::Sleep(time.as_millis() as u32), place),

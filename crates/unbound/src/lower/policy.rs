@@ -210,7 +210,7 @@ impl Lowering<'_> {
         let prefix = super::access::prefix(&text).map_or(text, |prefix| prefix.to_string());
         let whole = format!("dns64({prefix}, ignore-ipv6, pointers direct)");
         if let (true, at) = self.flag("dns64-synthall") {
-            return vec![tree::text(whole, at)];
+            return vec![tree::text(format!("dns64({prefix}, ignore-ipv6, ignore-cd, pointers direct)"), at)];
         }
         let usual = format!("dns64({prefix}, pointers direct)");
         let ignored: Vec<String> = self

@@ -170,7 +170,7 @@ fn trusted_keys_file_is_a_file_of_anchors_as_trust_anchor_file_is() {
 fn dns64_synthall_has_no_address_of_ipv6_count() {
     let text = "server: module-config: \"dns64 iterator\" dns64-synthall: yes dns64-ignore-aaaa: example.org";
     let policy = at(&read_files(&[("u.conf", text)]).0, "policy/main");
-    assert!(policy.contains(", dns64(64:ff9b::/96, ignore-ipv6, pointers direct),"), "{policy}");
+    assert!(policy.contains(", dns64(64:ff9b::/96, ignore-ipv6, ignore-cd, pointers direct),"), "{policy}");
 }
 
 #[test]

@@ -238,7 +238,7 @@ keywords! {
             dns64(2001:db8::/96, pointers direct), recurse]";
     dns64_synthall: "module-config: \"dns64 validator iterator\"", "yes"
         => "policy/main: [call(local-zones), {if: not rd, do: respond(refused, ede 20)}, cache(main), \
-            dns64(64:ff9b::/96, ignore-ipv6, pointers direct), recurse]";
+            dns64(64:ff9b::/96, ignore-ipv6, ignore-cd, pointers direct), recurse]";
     dns64_ignore_aaaa: "module-config: \"dns64 validator iterator\"", "example.org"
         => "policy/main: [call(local-zones), {if: not rd, do: respond(refused, ede 20)}, cache(main), {if: \
             qname in suffix:example.org, do: dns64(64:ff9b::/96, ignore-ipv6, pointers direct)}, {if: not \
