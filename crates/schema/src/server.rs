@@ -128,8 +128,7 @@ pub(super) const ROWS: &[Row] = &[
         "Whether the type ANY gets one HINFO record (RFC 8482 §4.2), and nobody is asked. With `false` it goes through the \
          policy as other types do: `recurse` asks the zone for all that it has of the name. Zones that are served here \
          answer it in either case.",
-    )
-    .unbound(&["deny-any"]),
+    ),
     row(
         "server.fill-truncated",
         Kind::One(Value::Bool),

@@ -14,6 +14,9 @@ pub(super) const FIND: &str = "find";
 const RESPONSE_POLICIES: [&str; 3] =
     ["response-policy-question", "response-policy-names", "response-policy-answer"];
 
+/// What a question for ANY gets that nobody is asked (RFC 8482 §4.2).
+const ANY: &str = "respond(answer '@ 3600 HINFO \"RFC8482\" \"\"')";
+
 /// What a response policy zone, or several that are one set, does.
 #[derive(Debug)]
 pub(super) struct PolicyZone {
@@ -113,6 +116,9 @@ impl Lowering<'_> {
             without_rd.push_str(&format!(" and not {who}"));
         }
         main.push(tree::map(vec![("if", tree::text(without_rd, whole)), ("do", refused)], whole));
+        if let (true, at) = self.flag("deny-any") {
+            main.push(super::local::rule("qtype == ANY".to_owned(), &[ANY], at));
+        }
         main.extend(steps.unanswered);
         let dns64 = self.dns64();
         let (before, after) = if steps.uncached.is_empty() && steps.rewrites.is_empty() {

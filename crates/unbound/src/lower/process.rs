@@ -39,9 +39,9 @@ impl Lowering<'_> {
         self.presentation();
         let (rotates, at) = self.flag("rrset-roundrobin");
         self.set(&["server", "rotate"], tree::flag(rotates, at));
-        let (denies, at) = self.flag("deny-any");
-        self.set(&["server", "minimal-any"], tree::flag(denies, at));
         let whole = self.tree.whole();
+        // Local zones and the like come first: it is a step of the policy.
+        self.set(&["server", "minimal-any"], tree::flag(false, whole));
         self.set(&["server", "fill-truncated"], tree::flag(true, whole));
     }
 

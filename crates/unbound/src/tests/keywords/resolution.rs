@@ -49,7 +49,9 @@ keywords! {
     prefetch: "", "yes" => "cache/main/prefetch: 10%";
     prefetch_key: "", "no"
         => "warning: \"prefetch-key\" has no effect: keys are asked for as soon as the DS records are seen";
-    deny_any: "", "yes" => "server/minimal-any: true";
+    deny_any: "", "yes"
+        => "policy/main: [call(local-zones), {if: not rd, do: respond(refused, ede 20)}, {if: qtype == ANY, \
+            do: [respond(answer '@ 3600 HINFO \"RFC8482\" \"\"')]}, cache(main), recurse]";
     rrset_roundrobin: "", "no" => "server/rotate: false";
     minimal_responses: "iter-scrub-promiscuous: no", "no"
         => "resolvers/default/minimal-additional: false; resolvers/default/minimal-responses: false";
