@@ -438,6 +438,34 @@ fn stale_answers_wait_for_the_client_timer_or_a_failure() {
 }
 
 #[test]
+fn who_sets_cd_gets_what_has_expired_of_others() {
+    let ask = www().edns(1232);
+    let unchecked = || Ask { flags: Flags::RD.with(Flags::CD), ..www().edns(1232) };
+    for stale_client_timeout_ms in [0, 1800] {
+        let mut server = Server::new(CacheRules { stale_client_timeout_ms, ..CacheRules::default() });
+        server.fetch(&ask, &with_address(&ask, 60, [192, 0, 2, 7]));
+        server.wait(61);
+        let mut reply = if stale_client_timeout_ms == 0 {
+            let reply = server.ask(&unchecked()).answered();
+            let refresh = server.engine.next_prefetch().expect("a refresh");
+            server.resume(refresh, Err(Failure::Timeout));
+            reply
+        } else {
+            let suspended = server.ask(&unchecked()).deferred();
+            assert_eq!(suspended.want().stale_after_ms(), Some(1800));
+            server.resume(suspended, Err(Failure::Timeout))
+        };
+        // The second time nobody is asked: it has failed a moment ago.
+        for _ in 0..2 {
+            let stale = seen(&reply);
+            assert_eq!((stale.rcode, stale.answers[0].1, stale.ede), (Rcode::NOERROR, 30, Some(3)));
+            reply = server.ask(&unchecked()).answered();
+        }
+        assert_eq!(errors(&reply), [(3, String::new())], "and no text");
+    }
+}
+
+#[test]
 fn a_servfail_from_upstream_does_not_beat_a_stale_answer() {
     let mut server = server();
     let ask = Ask::new("no.example.org", Rtype::A).edns(1232);
@@ -1009,6 +1037,24 @@ fn room_is_left_for_an_idle_timeout_that_nobody_asked_for() {
 }
 
 #[test]
+fn replies_of_zones_say_ra_to_queries_with_rd_alone_if_they_are_to() {
+    let manner = zone::Manner { within: true, ..zone::Manner::default() };
+    for (ra_needs_rd, expected) in [(false, true), (true, false)] {
+        let step = ZoneStep { unloaded: Unloaded::Fails, manner, ra_needs_rd };
+        let mut server = Server::with(gate(), |cache| {
+            [Op::Zone(step)].into_iter().chain(usual(cache, CacheRules::default())).collect()
+        })
+        .serving(zones());
+        let without_rd = Ask { flags: Flags::default(), ..Ask::new("www.a.example", Rtype::A) };
+        let with_rd = Ask::new("in.a.example", Rtype::A);
+        let (_, _, ra, ..) = outline(&server.ask(&without_rd).answered());
+        assert_eq!(ra, expected);
+        let (rcode, aa, ra, _, answers) = outline(&server.ask(&with_rd).answered());
+        assert_eq!((rcode, aa, ra, answers), (Rcode::NOERROR, true, true, 1), "the alias, which leads out");
+    }
+}
+
+#[test]
 fn a_zone_that_is_not_loaded_fails_or_leaves_its_names_to_the_next_step() {
     let missing = || Arc::new(zone::Zones::with_missing(KEY, vec![], &[name("a.example")]));
     for (unloaded, expected) in [(Unloaded::Fails, Rcode::SERVFAIL), (Unloaded::Passes, Rcode::REFUSED)] {
@@ -1036,24 +1082,6 @@ fn the_zones_that_answer_are_those_that_are_served_whatever_the_policy_was_compi
     let mut server = server.serving(Arc::new(zone::Zones::new(KEY, vec![])));
     assert_eq!(outline(&server.ask(&ask).answered()).0, Rcode::REFUSED, "it is gone");
 }
-#[test]
-fn replies_of_zones_say_ra_to_queries_with_rd_alone_if_they_are_to() {
-    let manner = zone::Manner { within: true, ..zone::Manner::default() };
-    for (ra_needs_rd, expected) in [(false, true), (true, false)] {
-        let step = ZoneStep { unloaded: Unloaded::Fails, manner, ra_needs_rd };
-        let mut server = Server::with(gate(), |cache| {
-            [Op::Zone(step)].into_iter().chain(usual(cache, CacheRules::default())).collect()
-        })
-        .serving(zones());
-        let without_rd = Ask { flags: Flags::default(), ..Ask::new("www.a.example", Rtype::A) };
-        let with_rd = Ask::new("in.a.example", Rtype::A);
-        let (_, _, ra, ..) = outline(&server.ask(&without_rd).answered());
-        assert_eq!(ra, expected);
-        let (rcode, aa, ra, _, answers) = outline(&server.ask(&with_rd).answered());
-        assert_eq!((rcode, aa, ra, answers), (Rcode::NOERROR, true, true, 1), "the alias, which leads out");
-    }
-}
-
 
 #[test]
 fn zones_answer_clients_that_are_not_on_the_access_list() {

@@ -187,12 +187,7 @@ impl CacheStep {
                     others_key = others.key;
                     (key, scope, found) = (&others_key, others.scope, Some(others.hit));
                 }
-                None => {
-                    return match self.look_up_failure(&own_key, now, texts) {
-                        Some(answer) => Found::Answer(answer, Outlook::Failure),
-                        None => Found::Nothing { has_stale: false },
-                    };
-                }
+                None => return self.look_up_rest(asked, &own_key, (now, texts), out, may_refresh),
             }
         }
         let Some(hit) = &found else { return Found::Nothing { has_stale: false } };

@@ -2,24 +2,78 @@
 //!
 //! Answers past their TTL: when a client gets one, and with which error beside it (RFC 8767).
 
-use cache::{Freshness, Key, Now};
+use cache::{Freshness, Key, KeyBits, Now};
 use wire::{EdeCode, Rcode};
 
-use super::{Asked, CacheStep, Outlook, answer_of};
-use crate::answer::Answer;
+use super::{Asked, CacheStep, Found, OfOthers, Outlook, answer_of};
+use crate::answer::texts::Texts;
+use crate::answer::{Answer, Security, SubnetScope};
 
 impl CacheStep {
     /// Answers with stale data if there is any, whatever is known about failures.
     pub(crate) fn look_up_stale(&self, asked: &Asked<'_>, now: Now, out: &mut [u8]) -> Option<Answer> {
-        let hit = self
+        let own = self
             .read(&self.key(asked), now, out)
-            .or_else(|| self.read_of_others(asked, now, out).map(|found| found.hit))?;
+            .or_else(|| self.read_of_others(asked, now, out).map(|found| found.hit));
+        let (hit, is_unchecked) = match own {
+            Some(hit) => (hit, false),
+            None => (self.read_validated(asked, now, out)?.hit, true),
+        };
         // Another worker may have refreshed it meanwhile; then it is simply the answer.
         let ede = match hit.freshness {
             Freshness::Fresh { .. } => None,
             Freshness::Stale { .. } => Some(ede(hit.rcode)),
         };
-        Some(answer_of(&hit, ede))
+        let answer = answer_of(&hit, ede);
+        let security = if is_unchecked { Security::Unchecked } else { answer.security };
+        Some(Answer { security, ..answer })
+    }
+
+    /// Looks for what there is besides answers to such queries: a failure that is remembered, and
+    /// for who sets CD an expired answer that others got.
+    #[cold]
+    pub(super) fn look_up_rest(
+        &self,
+        asked: &Asked<'_>,
+        own_key: &Key<'_>,
+        (now, texts): (Now, &Texts),
+        out: &mut [u8],
+        may_refresh: impl Fn() -> bool,
+    ) -> Found {
+        let failure = self.look_up_failure(own_key, now, texts);
+        let validated = self.read_validated(asked, now, out).filter(|found| found.hit.is_stale());
+        let Some(OfOthers { key, hit, scope }) = validated else {
+            return match failure {
+                Some(answer) => Found::Answer(answer, Outlook::Failure),
+                None => Found::Nothing { has_stale: false },
+            };
+        };
+        let outlook = match failure {
+            Some(_) => Ok(Outlook::Stale),
+            None => self.when_stale(&key, now, may_refresh()),
+        };
+        match outlook {
+            Ok(outlook) => {
+                let answer = answer_of(&hit, Some(ede(hit.rcode)));
+                Found::Answer(Answer { scope, security: Security::Unchecked, ..answer }, outlook)
+            }
+            Err(has_stale) => Found::Nothing { has_stale },
+        }
+    }
+
+    /// Looks for what is kept for the same query without CD, for who sets it: what was validated is
+    /// good for everybody.
+    fn read_validated<'a>(&self, asked: &Asked<'a>, now: Now, out: &mut [u8]) -> Option<OfOthers<'a>> {
+        let &Asked { query, folded, name_hash, subnet, bits } = asked;
+        if !bits.has(KeyBits::CD) || self.rules.stale_seconds == 0 {
+            return None;
+        }
+        let asked = Asked { query, folded, name_hash, subnet, bits: bits.without(KeyBits::CD) };
+        let key = self.key(&asked);
+        match self.read(&key, now, out) {
+            Some(hit) => Some(OfOthers { key, hit, scope: SubnetScope::OWN }),
+            None => self.read_of_others(&asked, now, out),
+        }
     }
 
     /// Says what a stale answer is good for; if the client does not get it at once, whether it is
@@ -41,10 +95,11 @@ impl CacheStep {
     }
 }
 
-/// Returns the error beside a stale answer (RFC 8914 §4.4, §4.20).
+/// Returns the error beside a stale answer (RFC 8914 §4.4, §4.20). It has no text: nobody need have
+/// been asked.
 pub(super) const fn ede(rcode: Rcode) -> (EdeCode, &'static str) {
     match rcode {
-        Rcode::NXDOMAIN => (EdeCode::STALE_NXDOMAIN_ANSWER, "upstream did not answer"),
-        _ => (EdeCode::STALE_ANSWER, "upstream did not answer"),
+        Rcode::NXDOMAIN => (EdeCode::STALE_NXDOMAIN_ANSWER, ""),
+        _ => (EdeCode::STALE_ANSWER, ""),
     }
 }
