@@ -360,7 +360,7 @@ impl Engine {
         let sought = Sought::new(&self.folded, name_hash);
         let request = Request { query, client, proof: Proof::None, folded: &self.folded, sought };
         let mut run = Run {
-            interim: Interim { marks, answer: None },
+            interim: Interim { marks, is_listed_alias: false, answer: None },
             event_set: EventSet::SILENT,
             outgoing,
             fill: Some(fill),

@@ -413,7 +413,14 @@ mod tests {
             let mut folded = Folded::root();
             let hash = KEY.fold(qname.as_name(), &mut folded);
             let sought = Sought::new(&folded, hash);
-            let asking = Asking { sought: &sought, qtype: Rtype::A, client, addresses, servers: None };
+            let asking = Asking {
+                sought: &sought,
+                qtype: Rtype::A,
+                client,
+                by_client: true,
+                addresses,
+                servers: None,
+            };
             match list.rule(&asking) {
                 Some(ruling) if ruling.is_allowed => format!("{text}: passes"),
                 Some(ruling) => format!("{text}: {:?}", ruling.treatment),

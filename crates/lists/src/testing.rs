@@ -133,6 +133,7 @@ pub(crate) fn check_servers(octets: &[u8], asked: &[(&str, &str, &str)], mistake
                 sought,
                 qtype: Rtype::A,
                 client: [198, 51, 100, 9].into(),
+                by_client: true,
                 addresses: &[],
                 servers: Some(KnownServers { source: &servers, key: &KEY, now: 0 }),
             };
@@ -166,6 +167,7 @@ pub(crate) fn check_list(format: ListFormat, octets: &[u8], asked: &[(Asked<'_>,
                 sought,
                 qtype: Rtype::from_str(asked.qtype).expect("a type"),
                 client: asked.client.parse().expect("an address"),
+                by_client: true,
                 addresses: &[],
                 servers: None,
             };

@@ -24,6 +24,9 @@ pub struct Asking<'a> {
     pub qtype: Rtype,
     /// Who asks.
     pub client: IpAddr,
+    /// Whether rules of response policy zones on the client count: not for what an alias leads to
+    /// that such a zone has given. The client's question had none of these.
+    pub by_client: bool,
     /// The addresses of the answer, if there is one.
     pub addresses: &'a [IpAddr],
     /// Who knows the name servers that led to the answer, if there is one.

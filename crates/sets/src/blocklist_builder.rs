@@ -412,7 +412,14 @@ mod tests {
         let hash = KEY.fold(name.as_name(), &mut folded);
         let sought = Sought::new(&folded, hash);
         let client: IpAddr = client.parse().expect("an address");
-        let ruling = list.rule(&Asking { sought: &sought, qtype, client, addresses: &[], servers: None })?;
+        let ruling = list.rule(&Asking {
+            sought: &sought,
+            qtype,
+            client,
+            by_client: true,
+            addresses: &[],
+            servers: None,
+        })?;
         Some(if ruling.is_allowed { -i64::from(ruling.line) } else { i64::from(ruling.line) })
     }
 
@@ -553,7 +560,14 @@ mod tests {
             let sought = Sought::new(&folded, hash);
             let addresses: Vec<IpAddr> = addresses.iter().map(|text| ip(text)).collect();
             let (qtype, client_address, addresses) = (Rtype::A, ip(client), &*addresses);
-            let asking = Asking { sought: &sought, qtype, client: client_address, addresses, servers: None };
+            let asking = Asking {
+                sought: &sought,
+                qtype,
+                client: client_address,
+                by_client: true,
+                addresses,
+                servers: None,
+            };
             let found = list.rule(&asking).map(|ruling| (ruling.is_allowed, ruling.line));
             assert_eq!(found, expect, "{qname} {client} {addresses:?}");
         };
@@ -602,6 +616,7 @@ mod tests {
                 sought: &Sought::new(&folded, hash),
                 qtype: Rtype::A,
                 client: ip("198.51.100.1"),
+                by_client: true,
                 addresses: &answer,
                 servers: Some(KnownServers { source: &servers, key: &KEY, now: 7 }),
             };

@@ -190,6 +190,7 @@ impl PolicyZone {
     pub(crate) fn rule(&self, asking: &Asking<'_>) -> Option<Ruling<'_>> {
         let prefixes = self.prefixes();
         if let Some((all, rules)) = prefixes
+            && asking.by_client
             && let Some(rule) = all.clients.find(asking.client)
         {
             return by_prefix(rules, rule);

@@ -373,6 +373,27 @@ fn a_policy_zone_looks_at_clients_and_at_answers() {
 }
 
 #[test]
+fn what_an_alias_of_a_policy_zone_leads_to_has_no_rules_on_the_client() {
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    let begin = "$ORIGIN rpz.\n@ SOA ns. root. 1 2 3 4 5\n";
+    for (file, rules) in [
+        ("names.zone", "moved.example CNAME target.example.\n"),
+        ("clients.zone", "32.1.0.0.127.rpz-client-ip CNAME .\nblocked.example CNAME .\n"),
+    ] {
+        std::fs::write(directory.path().join(file), format!("{begin}{rules}")).expect("writable");
+    }
+    let honest = testkit::Answer::a(300, std::net::Ipv4Addr::new(203, 0, 113, 1));
+    let stub = Stub::start(Script::always(honest));
+    let policy = "policy:\n  main:\n    - blocklist(names)\n    - blocklist(clients)\n    - forward(default)\n\
+                  sets: {names: {lists: \"rpz:names.zone\"}, clients: {lists: \"rpz:clients.zone\"}}\n";
+    let server = Server::start_in(directory, &forwarding(&[&stub], policy));
+    for part in ["status: NOERROR", "CNAME\ttarget.example.", "203.0.113.1"] {
+        testkit::contains(&server.dig(&["moved.example"]), part);
+    }
+    testkit::contains(&server.dig(&["other.example"]), "status: NXDOMAIN");
+}
+
+#[test]
 fn a_policy_zone_looks_at_the_names_that_aliases_lead_to() {
     let directory = tempfile::TempDir::new().expect("a temporary directory");
     let zone = "$ORIGIN rpz.\n@ SOA ns. root. 1 2 3 4 5\nbad.example 90 A 192.0.2.80\ngone.example CNAME .\n\

@@ -182,6 +182,8 @@ impl Answer {
 /// What the steps of a query have brought about so far.
 pub(crate) struct Interim {
     pub(crate) marks: u64,
+    /// Whether the name asked for is what an alias from a list leads to.
+    pub(crate) is_listed_alias: bool,
     /// The answer there is. While there is one and steps go on, the message buffer holds the
     /// question too.
     pub(crate) answer: Option<Answer>,

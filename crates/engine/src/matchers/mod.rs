@@ -142,6 +142,7 @@ impl Facts<'_> {
             sought: &self.request.sought,
             qtype: self.qtype(),
             client: self.client_address(),
+            by_client: !self.interim.is_listed_alias,
             addresses,
             servers: self.servers(),
         }

@@ -71,7 +71,12 @@ pub enum Target {
 impl Rewrite {
     /// Returns how many steps before the next one the other name begins with.
     pub(crate) const fn steps_back(&self) -> u16 {
-        if matches!(self.targets, Targets::Listed(_)) { 2 } else { 0 }
+        if self.follows_list() { 2 } else { 0 }
+    }
+
+    /// Returns whether the other name is what an alias from a list leads to.
+    pub(crate) const fn follows_list(&self) -> bool {
+        matches!(self.targets, Targets::Listed(_))
     }
 
     /// Returns whether what it writes sets AA.

@@ -291,6 +291,11 @@ impl SplitStep {
         if let Rule::Rewrite(rewrite) = &self.rule { rewrite.steps_back() } else { 0 }
     }
 
+    /// Returns whether branches have the name that an alias from a list leads to.
+    pub(crate) const fn follows_list(&self) -> bool {
+        if let Rule::Rewrite(rewrite) = &self.rule { rewrite.follows_list() } else { false }
+    }
+
     /// Returns what to do when the branches are so far.
     pub fn next(&self, progress: &Progress) -> Next {
         match &self.rule {

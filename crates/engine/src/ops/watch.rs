@@ -49,6 +49,7 @@ impl Watch {
             sought: &Sought::new(&folded, hash),
             qtype: Rtype::A,
             client: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            by_client: true,
             addresses: &[],
             servers: servers.map(|source| KnownServers { source, key, now }),
         };

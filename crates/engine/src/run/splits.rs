@@ -225,7 +225,7 @@ impl Run<'_> {
         match split.question(branch.index, &self.facts(&context.env, work.message)) {
             None => {
                 let Request { query, folded, ref sought, .. } = self.request;
-                self.child(query, folded, sought.hash(), start)
+                self.child(query, folded, sought.hash(), (start, false))
                     .run_branch(split, branch, context, work, tracer)
             }
             Some((qname, qtype)) => {
@@ -235,7 +235,8 @@ impl Run<'_> {
                 };
                 let mut folded = Folded::root();
                 let name_hash = context.env.key.fold(query.question.qname, &mut folded);
-                self.child(&query, &folded, name_hash, start).run_branch(split, branch, context, work, tracer)
+                self.child(&query, &folded, name_hash, (start, split.follows_list()))
+                    .run_branch(split, branch, context, work, tracer)
             }
         }
     }
@@ -247,13 +248,14 @@ impl Run<'_> {
         query: &'c Query<'c>,
         folded: &'c Folded,
         name_hash: u64,
-        start: Position,
+        (start, follows_list): (Position, bool),
     ) -> Run<'c> {
         let Request { client, proof, .. } = self.request;
         let sought = Sought::new(folded, name_hash);
         let request = Request { query, client, proof, folded, sought };
+        let is_listed_alias = self.interim.is_listed_alias || follows_list;
         Run {
-            interim: Interim { marks: self.interim.marks, answer: None },
+            interim: Interim { marks: self.interim.marks, is_listed_alias, answer: None },
             outgoing: self.outgoing,
             depth: self.depth + 1,
             ..Run::new(request, start)
@@ -296,7 +298,7 @@ impl Run<'_> {
         if work.prefetches.len() < PREFETCHES_MAX {
             context.counters.prefetches.bump();
             let Request { query, folded, ref sought, .. } = self.request;
-            let child = self.child(query, folded, sought.hash(), at);
+            let child = self.child(query, folded, sought.hash(), (at, false));
             let run = Run {
                 request: Request { proof: Proof::None, ..child.request },
                 fill: Some(fill),

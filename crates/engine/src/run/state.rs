@@ -51,7 +51,7 @@ impl<'q> Run<'q> {
     pub(crate) fn new(request: Request<'q>, at: Position) -> Self {
         Self {
             request,
-            interim: Interim { marks: 0, answer: None },
+            interim: Interim { marks: 0, is_listed_alias: false, answer: None },
             at,
             event_set: EventSet::NONE,
             outgoing: Outgoing::default(),

@@ -42,6 +42,7 @@ pub struct Suspended {
     pub(crate) name_hash: u64,
     pub(crate) at: Position,
     pub(crate) marks: u64,
+    pub(crate) is_listed_alias: bool,
     pub(crate) event_set: EventSet,
     /// The way through the policy so far, if it is kept.
     pub(crate) path: Option<Box<Path>>,
@@ -91,6 +92,7 @@ impl Suspended {
             name_hash: run.request.sought.hash(),
             at: run.at,
             marks: run.interim.marks,
+            is_listed_alias: run.interim.is_listed_alias,
             event_set: run.event_set,
             path: None,
             began_us: 0,
@@ -159,7 +161,7 @@ impl Suspended {
         let sought = Sought::new(folded, self.name_hash);
         let request = Request { query, client: &self.client, proof: self.proof, folded, sought };
         Run {
-            interim: Interim { marks: self.marks, answer: None },
+            interim: Interim { marks: self.marks, is_listed_alias: self.is_listed_alias, answer: None },
             event_set: self.event_set,
             outgoing: self.outgoing,
             fill: self.fill,
