@@ -39,6 +39,9 @@ pub(super) fn is_accepted_silence(
                 || asked.is_chaos
                 || file.filters_addresses()
                 || leads_to_a_detour(file, asked, ours)
+                // They have no use for an expired answer once newer NS or SOA records of its zone
+                // have come, and nobody else has one.
+                || ours.is_stale()
                 // What a policy zone truncates has no addresses yet that are denied.
                 || file.denies_addresses() && ours.flags.has(Flags::TC)
         }
@@ -61,7 +64,7 @@ pub(super) fn is_of_local_zone(asked: &Asked, seen: &Seen) -> bool {
     asked.qtype == Rtype::DS && seen.flags.has(Flags::AA)
 }
 
-pub(super) const ACCEPTED: [Accepted; 51] = [
+pub(super) const ACCEPTED: [Accepted; 50] = [
     Accepted {
         why: "RFC 8482 §4.2: ANY gets an HINFO record, where they say NOTIMP or go on",
         mend: |file, asked, _, _| file.denies_any && asked.qtype == Rtype::ANY,
@@ -93,6 +96,18 @@ pub(super) const ACCEPTED: [Accepted; 51] = [
         },
     },
     Accepted {
+        why: "whether a fresh answer has come is a matter of time, and there of newer NS records of the zone",
+        mend: |_, _, theirs, ours| {
+            if theirs.is_stale() != ours.is_stale() {
+                for seen in [theirs, ours] {
+                    seen.errors.clear();
+                    seen.sections.iter_mut().flatten().for_each(|(_, ttl)| *ttl = 0);
+                }
+            }
+            false
+        },
+    },
+    Accepted {
         why: "replies have Extended DNS Errors where theirs have none",
         mend: |_, _, theirs, ours| {
             if theirs.errors.is_empty() {
@@ -107,6 +122,20 @@ pub(super) const ACCEPTED: [Accepted; 51] = [
             let (expired, denial) = (EdeCode::STALE_ANSWER.0, EdeCode::STALE_NXDOMAIN_ANSWER.0);
             if theirs.errors == [expired] && ours.errors == [denial] {
                 theirs.errors.clone_from(&ours.errors);
+            }
+            false
+        },
+    },
+    Accepted {
+        why: "RFC 2181 §5.2: an answer whose records are valid has not expired, whatever came with it",
+        mend: |file, _, theirs, ours| {
+            let are_valid = theirs.sections[0].iter().all(|(_, ttl)| *ttl > 0 && !file.has_stale_ttl(*ttl));
+            if theirs.errors == [EdeCode::STALE_ANSWER.0]
+                && ours.errors.is_empty()
+                && !theirs.sections[0].is_empty()
+                && are_valid
+            {
+                theirs.errors.clear();
             }
             false
         },
@@ -178,16 +207,6 @@ pub(super) const ACCEPTED: [Accepted; 51] = [
                 && theirs.flags.has(Flags::AA)
                 && !theirs.sections[0].is_empty()
                 && theirs.sections[0].iter().all(|it| leads_on(it) && has(it))
-        },
-    },
-    Accepted {
-        why: "a CNAME that an unsigned DNAME has made is given without it once it is known",
-        mend: |_, _, theirs, ours| {
-            let is_dname = |(record, _): &(String, u32)| record.contains(" DNAME ");
-            if !ours.sections[0].iter().any(is_dname) {
-                theirs.sections[0].retain(|record| !is_dname(record));
-            }
-            false
         },
     },
     Accepted {
@@ -380,7 +399,8 @@ pub(super) const ACCEPTED: [Accepted; 51] = [
     Accepted {
         why: "RFC 1035 §4.1.1: RA says what the server can do, not what it does for one client",
         mend: |_, asked, theirs, ours| {
-            if asked.text.to_ascii_lowercase().contains("auth.example") && ours.flags.has(Flags::AA) {
+            let is_of_zone = asked.text.to_ascii_lowercase().contains("auth.example");
+            if is_of_zone && ours.flags.has(Flags::AA) && ours.flags.has(Flags::RD) {
                 theirs.flags = theirs.flags.with(Flags::RA);
             }
             false
@@ -456,15 +476,6 @@ pub(super) const ACCEPTED: [Accepted; 51] = [
         },
     },
     Accepted {
-        why: "rules on name servers do not look at those that are asked in place of a forwarder",
-        mend: |file, asked, theirs, ours| {
-            file.is_detour(&asked.name)
-                && file.has_rules_on_servers()
-                && theirs.flags.has(Flags::AA)
-                && !ours.flags.has(Flags::AA)
-        },
-    },
-    Accepted {
         why: "what local data and policy zones say needs no recursion, and is given without RD",
         mend: |_, _, theirs, ours| {
             let is_alias = |(record, _): &(String, u32)| record.contains(" CNAME ");
@@ -529,17 +540,6 @@ pub(super) const ACCEPTED: [Accepted; 51] = [
             file.redirects_what_a_policy_names(&asked.name)
                 && !ours.sections[0].is_empty()
                 && (theirs.flags.has(Flags::AA) || theirs.flags.has(Flags::TC))
-        },
-    },
-    Accepted {
-        why: "a rule on a client holds for what the alias of an earlier policy zone leads to, too",
-        mend: |file, asked, theirs, ours| {
-            let is_alias = |(record, _): &(String, u32)| record.contains(" CNAME ");
-            file.denies_client(asked.client)
-                && file.has_policy_alias()
-                && theirs.sections[0].iter().any(is_alias)
-                && !ours.sections[0].is_empty()
-                && ours.sections[0].iter().all(is_alias)
         },
     },
     Accepted {

@@ -207,14 +207,6 @@ impl File {
         is_redirected && policies.any(|(_, text)| text.lines().any(is_of))
     }
 
-    /// Returns whether a response policy zone has a rule on this client that denies.
-    pub(super) fn denies_client(&self, client: u8) -> bool {
-        let line = format!("32.{client}.0.0.127.rpz-client-ip 300 CNAME ");
-        let is_denial =
-            |text: &str| ["*.", "."].iter().any(|action| text.contains(&format!("{line}{action}\n")));
-        self.texts().any(|(_, text)| is_denial(text))
-    }
-
     /// Returns whether two rules of response policy zones are about addresses of name servers.
     pub(super) fn has_two_rules_on_server_addresses(&self) -> bool {
         let lines = self.texts().flat_map(|(_, text)| text.lines());

@@ -377,6 +377,12 @@ fn difference_of_import(
     slack: u32,
 ) -> Option<String> {
     let is_same = match (in_place, imported) {
+        // What the one has asked for behind its client's back may have come by now, and that of the
+        // other not yet.
+        (Some(one), Some(other)) if one.is_stale() != other.is_stale() => {
+            let but_for_age = |seen: &Seen| Seen { errors: Vec::new(), ..seen.clone() };
+            but_for_age(one).is_like(&but_for_age(other), u32::MAX)
+        }
         (Some(one), Some(other)) => one.is_like(other, slack),
         (one, other) => one.is_none() && other.is_none(),
     };
