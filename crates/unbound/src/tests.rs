@@ -268,8 +268,10 @@ fn the_closest_local_zone_counts() {
     );
     check(
         "server: local-data-ptr: \"192.0.2.1 60 www.example.org\"",
-        "records/local-data/text",
-        "[1.2.0.192.in-addr.arpa. 60 IN PTR www.example.org.]",
+        "records/built-in-data/text",
+        "[1.2.0.192.in-addr.arpa. 60 IN PTR www.example.org., \
+         2.0.192.in-addr.arpa. 10800 IN SOA 2.0.192.in-addr.arpa. nobody.invalid. 1 3600 1200 604800 10800, \
+         2.0.192.in-addr.arpa. 10800 IN NS 2.0.192.in-addr.arpa.]",
     );
 }
 

@@ -4,9 +4,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use wire::{NameBuf, Rtype, Ttl};
+use wire::{Name, NameBuf, Rtype, Ttl};
 
 use super::local::{Below, LocalBuilder};
+use super::put::SOA_BEHIND_PRIMARY;
 
 /// The TTL of what is true by definition (RFC 6303 §3 gives three hours).
 pub const SPECIAL_TTL: Ttl = Ttl::new(10_800);
@@ -59,6 +60,7 @@ pub fn add(local: &mut LocalBuilder) {
             local.address(localhost.as_name(), address, SPECIAL_TTL);
         }
         local.below(localhost.as_name(), Below::Same, SPECIAL_TTL);
+        apex(local, localhost.as_name());
     }
     for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
         local.pointer(address, localhost.as_name(), SPECIAL_TTL);
@@ -77,7 +79,19 @@ pub fn add(local: &mut LocalBuilder) {
 }
 
 fn empty_zone(local: &mut LocalBuilder, text: &str) {
-    local.below(name(text).as_name(), Below::Nothing, SPECIAL_TTL);
+    let zone = name(text);
+    local.below(zone.as_name(), Below::Nothing, SPECIAL_TTL);
+    apex(local, zone.as_name());
+}
+
+/// Adds the records at the apex of a zone (RFC 6303 §3): the SOA of its denials, and itself as its
+/// name server.
+fn apex(local: &mut LocalBuilder, zone: Name<'_>) {
+    let mut soa = zone.as_bytes().to_vec();
+    soa.extend_from_slice(&SOA_BEHIND_PRIMARY);
+    soa.extend_from_slice(&SPECIAL_TTL.seconds().to_be_bytes());
+    local.record(zone, Rtype::SOA, SPECIAL_TTL, &soa);
+    local.record(zone, Rtype::NS, SPECIAL_TTL, zone.as_bytes());
 }
 
 /// Returns one of the names above.
@@ -146,10 +160,33 @@ mod tests {
         check("ipv4only.arpa", Rtype::AAAA, Some((Rcode::NOERROR, 0)));
         check("_dns.resolver.arpa", Rtype::SVCB, Some((Rcode::NOERROR, 0)));
         check("x.resolver.arpa", Rtype::SVCB, Some((Rcode::NXDOMAIN, 0)));
+        check("home.arpa", Rtype::NS, Some((Rcode::NOERROR, 1)));
+        check("127.in-addr.arpa", Rtype::SOA, Some((Rcode::NOERROR, 1)));
+        check("localhost", Rtype::SOA, Some((Rcode::NOERROR, 1)));
+        check("www.localhost", Rtype::NS, Some((Rcode::NOERROR, 1)));
+        check("home.arpa", Rtype::A, Some((Rcode::NOERROR, 0)));
         check("example.org", Rtype::A, None);
         check("32.172.in-addr.arpa", Rtype::PTR, None);
         check("8.8.8.8.in-addr.arpa", Rtype::PTR, None);
         check("in-addr.arpa", Rtype::NS, None);
+    }
+
+    #[test]
+    fn the_soa_that_is_asked_for_is_that_of_denials() {
+        let local = compiled();
+        let qname = testing::name("onion");
+        let mut folded = wire::Folded::root();
+        let hash = KEY.fold(qname.as_name(), &mut folded);
+        let sought = crate::query::names::Sought::new(&folded, hash);
+        let Some(LocalAnswer::Records { count: 1, body }) = local.answer(&sought, Rtype::SOA) else {
+            panic!("one SOA")
+        };
+        let denial = crate::answer::put::local_soa(wire::Header::LEN, SPECIAL_TTL);
+        assert_eq!(
+            body.get(12..),
+            Some(&denial[..]),
+            "the primary server's name is a pointer to the question"
+        );
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Local zones: names that are answered here, or not at all; and views, which have their own.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+mod denials;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -9,7 +11,7 @@ use wire::Prefix;
 use yaml::Node;
 
 use super::access::prefix;
-use super::built_in::BuiltIn;
+use super::built_in::{self, BuiltIn};
 use super::bulk::{self, InBulk};
 use super::clients::{self, Clients};
 use super::records::Record;
@@ -21,11 +23,16 @@ use crate::names::bare;
 use crate::names::{above, is_below, is_plain, is_strictly_below, lan_zones, lower_case};
 use crate::read::{Block, Statement, Word, ZoneStatement};
 use crate::tree;
+use denials::{blocked, by_type, denials_with_soa};
 
 /// The policy that local zones are in; those of views have their name behind it.
 const POLICY: &str = "local-zones";
 /// The set of records that local data is in.
 const RECORDS: &str = "local-data";
+/// The set of records that local data in zones that are built in is in.
+const BUILT_IN: &str = "built-in-data";
+/// The zone that is built in and redirected.
+const LOCALHOST: &str = "localhost";
 
 /// Zones that are one text in place of a list of names.
 const TEXT_ZONES_MIN: usize = 1000;
@@ -81,9 +88,15 @@ impl Source<'_> {
         self.zone_of(name).map(|zone| &*zone.name)
     }
 
+    /// Returns the zone that is built in, if it is the closest one above a name.
+    fn built_in_of(&self, name: &str) -> Option<&str> {
+        self.built_in.around(name).filter(|_| self.zone_of(name).is_none())
+    }
+
     /// Returns the names with data that are in no zone.
     fn outside(&self) -> BTreeSet<&str> {
-        self.data().map(|(owner, _)| owner).filter(|owner| self.closest(owner).is_none()).collect()
+        let is_outside = |owner: &&str| self.closest(owner).is_none() && self.built_in_of(owner).is_none();
+        self.data().map(|(owner, _)| owner).filter(is_outside).collect()
     }
 
     /// Returns whether only names with data are looked for in the set of records: else it would
@@ -190,6 +203,8 @@ struct Making<'s, 'a> {
     /// The set of records that data is in.
     records: String,
     has_data: bool,
+    /// The set of records with the data in zones that are built in, if there is any.
+    built_in: Option<String>,
     rules: Vec<Node>,
     /// Sets of records that were made for single zones.
     own_sets: usize,
@@ -267,11 +282,14 @@ impl<'a> Lowering<'a> {
         // Data belongs to the closest zone. That of one which is redirected is in sets of its own;
         // where it is another one for some clients, these may need it as it is.
         let is_redirected = |owner: &str| {
-            source.zone_of(owner).is_some_and(|zone| zone.kind == Kind::Redirect && !zone.is_other_for_some())
+            source.zone_of(owner).map_or_else(
+                || owner != LOCALHOST && source.built_in_of(owner) == Some(LOCALHOST),
+                |zone| zone.kind == Kind::Redirect && !zone.is_other_for_some(),
+            )
         };
         for record in records.iter().filter(|record| is_redirected(&record.owner)) {
             let has_alias = |it: &Record<'_>| it.rtype == "CNAME" && it.owner == record.owner;
-            let reason = match source.closest(&record.owner) {
+            let reason = match source.closest(&record.owner).or_else(|| source.built_in_of(&record.owner)) {
                 Some(zone) if zone != record.owner => format!("\"{zone}\" is redirected as a whole"),
                 _ if record.rtype != "CNAME" && records.iter().any(has_alias) => {
                     format!("\"{}\" has an alias, and nothing beside it", record.owner)
@@ -280,17 +298,27 @@ impl<'a> Lowering<'a> {
             };
             self.warn(record.word.span, format!("\"{}\" has no effect: {reason}", record.word.text));
         }
+        let built_in = format!("{BUILT_IN}{suffix}");
+        let set_of = |owner: &str| if source.built_in_of(owner).is_some() { &built_in } else { &set };
         for record in records.iter().filter(|record| !is_redirected(&record.owner)) {
-            self.tree.push(&["records", &set, "text"], tree::as_written(record.word));
+            self.tree.push(&["records", set_of(&record.owner), "text"], tree::as_written(record.word));
+            if record.owner == LOCALHOST && source.built_in_of(LOCALHOST).is_some() {
+                // What the zone is redirected to.
+                let Record { owner, ttl, rtype, data, word } = record;
+                let below = tree::text(format!("*.{owner}. {ttl} IN {rtype} {data}"), word.span);
+                self.tree.push(&["records", &built_in, "text"], below);
+            }
         }
         for statement in &source.reverse {
             if let Some(record) = self.reverse(statement) {
-                self.tree.push(&["records", &set, "text"], record);
+                let owner = crate::names::reverse_owner(&statement.word(0).text).unwrap_or_default();
+                self.tree.push(&["records", set_of(&owner), "text"], record);
             }
         }
         let has_data = self.tree.has(&["records", &set, "text"]);
         self.leave_out_soa(&set);
-        let mut making = Making { source, records: set, has_data, rules: Vec::new(), own_sets: 0 };
+        let built_in = self.data_of_built_in(source, built_in);
+        let mut making = Making { source, records: set, has_data, built_in, rules: Vec::new(), own_sets: 0 };
         // Zones alike stand together, so that a hundred thousand of them are one look-up.
         for (key, group) in groups(zones, &source.built_in) {
             built_in_first(&mut making, &group);
@@ -301,7 +329,7 @@ impl<'a> Lowering<'a> {
             }
         }
         let whole = self.tree.whole();
-        let Making { mut rules, records, has_data, .. } = making;
+        let Making { mut rules, records, has_data, built_in, .. } = making;
         if has_data {
             let action = format!("records({records})");
             let is_for_all = zones.iter().all(|zone| !zone.has_tags()) && !source.has_soa();
@@ -311,6 +339,7 @@ impl<'a> Lowering<'a> {
                 rules.push(rule(owners, &[&action], whole));
             }
         }
+        rules.extend(built_in.map(|set| tree::text(format!("records({set})"), whole)));
         if source.has_defaults {
             if let (true, at) = self.flag("unblock-lan-zones") {
                 let zones: Vec<String> = lan_zones().map(|zone| format!("suffix:{zone}")).collect();
@@ -328,6 +357,25 @@ impl<'a> Lowering<'a> {
             let whole = self.tree.whole();
             self.set(&["records", set, "synthesized-soa"], tree::flag(false, whole));
         }
+    }
+
+    /// Adds to the data in zones that are built in what these zones have themselves, so that it is
+    /// denied like all of theirs; returns the set if there is any data.
+    fn data_of_built_in(&mut self, source: &Source<'a>, set: String) -> Option<String> {
+        if !self.tree.has(&["records", &set, "text"]) {
+            return None;
+        }
+        let zones: BTreeSet<&str> =
+            source.data().filter_map(|(owner, _)| source.built_in_of(owner)).collect();
+        let is_written = |owner: &str, rtype: &str| source.data().any(|data| data == (owner, rtype));
+        let whole = self.tree.whole();
+        for zone in zones {
+            for record in built_in::records_of(zone, is_written) {
+                self.tree.push(&["records", &set, "text"], tree::text(record, whole));
+            }
+        }
+        self.leave_out_soa(&set);
+        Some(set)
     }
 
     /// Makes rules of a zone that is another one for some clients.
@@ -688,74 +736,9 @@ fn built_in_first(making: &mut Making<'_, '_>, group: &Group<'_, '_>) {
     let source = making.source;
     let Some(condition) = source.built_in.condition(&group.zones) else { return };
     let Some(at) = group.at() else { return };
-    let is_in = |owner: &str| {
-        group.zones.iter().any(|zone| source.built_in.closer(owner, &zone.name).is_some())
-            && source.closest(owner).is_none()
-    };
-    let owned: BTreeSet<&str> = source.data().map(|(owner, _)| owner).filter(|owner| is_in(owner)).collect();
-    if let Some(owners) = one_of(owned.into_iter()).filter(|_| making.has_data) {
-        making.rules.push(rule(owners, &[&format!("records({})", making.records)], at));
-    }
-    making.rules.push(rule(condition, &["local"], at));
-}
-
-/// Makes rules of those zones without data that have an SOA: it says how long denials are kept
-/// (RFC 2308 §5).
-fn denials_with_soa(
-    making: &mut Making<'_, '_>,
-    kind: Kind,
-    zones: &[&Zone<'_>],
-    with_who: &impl Fn(String) -> String,
-) {
-    let rcode = match kind {
-        Kind::AlwaysNxdomain => "nxdomain",
-        Kind::AlwaysNodata => "noerror",
-        _ => return,
-    };
-    let soas = making.source.records.iter().filter(|record| record.rtype == "SOA");
-    let mut soas: Vec<&Record<'_>> =
-        soas.filter(|soa| zones.iter().any(|zone| *zone.name == *soa.owner)).collect();
-    // Those that lie below others first.
-    soas.sort_by_key(|soa| std::cmp::Reverse(soa.owner.len()));
-    for soa in soas {
-        let Some(text) = soa.negative() else { continue };
-        let text = text.replace('\\', "\\\\").replace('"', "\\\"");
-        let condition = with_who(format!("qname in suffix:{}", soa.owner));
-        let action = format!("respond({rcode}, authority \"{text}\", authoritative)");
-        making.rules.push(rule(condition, &[&action], soa.word.span));
-    }
-}
-
-/// Makes the rule of a zone whose names have no addresses of one family.
-fn blocked(kind: Kind, condition: &str, at: Span) -> Option<Node> {
-    let rtype = kind.blocked_type()?;
-    let condition = format!("{condition} and qtype == {rtype}");
-    Some(rule(condition, &["respond(noerror, authoritative)"], at))
-}
-
-/// Answers the types that names of zones have: one look-up for each type, however many zones.
-fn by_type(making: &mut Making<'_, '_>, zones: &[&Zone<'_>], at: Span, with_who: &impl Fn(String) -> String) {
-    // What is redirected is in sets of its own.
-    if !making.has_data {
-        return;
-    }
-    let source = making.source;
-    let mut by_type: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    let names: HashSet<&str> = zones.iter().map(|zone| &*zone.name).collect();
-    let is_theirs = |owner: &str| above(owner).any(|name| names.contains(name));
-    for (owner, rtype) in source.data().filter(|(owner, _)| is_theirs(owner)) {
-        by_type.entry(rtype).or_default().insert(owner);
-    }
-    for (rtype, owners) in by_type {
-        let owners: Vec<String> = owners.iter().map(|owner| format!("exact:{owner}")).collect();
-        let is_its = format!("qname in {}", owners.join("|"));
-        // An alias is one for all types.
-        let condition = match rtype {
-            "CNAME" => with_who(is_its),
-            _ => with_who(format!("qtype == {rtype} and {is_its}")),
-        };
-        making.rules.push(rule(condition, &[&format!("records({})", making.records)], at));
-    }
+    let data = making.built_in.as_ref().map(|set| format!("records({set})"));
+    let actions: Vec<&str> = data.iter().map(String::as_str).chain(["local"]).collect();
+    making.rules.push(rule(condition, &actions, at));
 }
 
 fn tag_of_any(clients: &Clients<'_>, tags: &[&str]) -> bool {

@@ -202,6 +202,18 @@ fn data_in_a_zone_of_a_list_is_answered_by_its_type() {
 }
 
 #[test]
+fn a_zone_of_a_list_with_an_soa_has_it_in_denials() {
+    let soa = "n5000.example SOA ns.example h.example 1 2 3 4 5";
+    let text = format!("server:\n{} local-data: \"{soa}\"\n", list("always_nxdomain"));
+    let (entries, found) = read_files(&[("u.conf", &text)]);
+    assert_eq!(found, [""; 0]);
+    let policy = at(&entries, "policy/local-zones");
+    let places = ["authority \"n5000.example. 5 SOA", "qname in local-always-nxdomain-0"];
+    let places = places.map(|it| policy.find(it));
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}: {policy}");
+}
+
+#[test]
 fn changes_take_zones_out_of_lists() {
     let text = format!("server:\n{}", list("always_null"));
     let before = {

@@ -391,9 +391,18 @@ pub(super) const ACCEPTED: [Accepted; 50] = [
         },
     },
     Accepted {
-        why: "RFC 6303 §3: SOA and NS records of zones that are built in are in no answer",
-        mend: |_, _, theirs, _| {
-            theirs.sections[0].iter().any(|(record, _)| is_made(record) || record.ends_with(LOCALHOST))
+        why: "RFC 6303 §3: a zone that is built in names itself in the SOA and NS records that are asked for",
+        mend: |_, _, theirs, ours| {
+            let names_localhost = |(record, _): &(String, u32)| {
+                is_made(record) && record.contains(LOCALHOST)
+                    || record.contains(" NS ") && record.ends_with(LOCALHOST)
+            };
+            if theirs.sections[0].iter().any(names_localhost) {
+                let is_of_apex = |(record, _): &(String, u32)| is_made(record) || record.contains(" NS ");
+                theirs.sections[0].retain(|record| !names_localhost(record));
+                ours.sections[0].retain(|record| !is_of_apex(record));
+            }
+            false
         },
     },
     Accepted {

@@ -140,8 +140,11 @@ keywords! {
         => "policy/local-zones: [records(local-data), local]; records/local-data/synthesized-soa: false; \
             records/local-data/text: [a.example. A 192.0.2.9]";
     local_data_ptr: "", "\"192.0.2.9 a.example\""
-        => "policy/local-zones: [records(local-data), local]; records/local-data/synthesized-soa: false; \
-            records/local-data/text: [9.2.0.192.in-addr.arpa. 3600 IN PTR a.example.]";
+        => "policy/local-zones: [records(built-in-data), local]; \
+            records/built-in-data/synthesized-soa: false; records/built-in-data/text: \
+            [9.2.0.192.in-addr.arpa. 3600 IN PTR a.example., 2.0.192.in-addr.arpa. 10800 IN SOA \
+            2.0.192.in-addr.arpa. nobody.invalid. 1 3600 1200 604800 10800, \
+            2.0.192.in-addr.arpa. 10800 IN NS 2.0.192.in-addr.arpa.]";
     local_zone_tag: "define-tag: \"one\" local-zone: example.org refuse", "example.org \"one\""
         => "policy/local-zones: [local]";
     local_zone_override: "local-zone: example.org refuse", "example.org 192.0.2.0/24 always_nxdomain"

@@ -166,9 +166,11 @@ pub(super) mod view {
                 records/local-data-inside/synthesized-soa: false; records/local-data-inside/text: [a.example. A \
                 192.0.2.9]";
         local_data_ptr: "name: inside", "\"192.0.2.9 a.example\""
-            => "policy/local-zones-inside: [records(local-data-inside), local]; \
-                records/local-data-inside/synthesized-soa: false; records/local-data-inside/text: \
-                [9.2.0.192.in-addr.arpa. 3600 IN PTR a.example.]";
+            => "policy/local-zones-inside: [records(built-in-data-inside), local]; \
+                records/built-in-data-inside/synthesized-soa: false; records/built-in-data-inside/text: \
+                [9.2.0.192.in-addr.arpa. 3600 IN PTR a.example., 2.0.192.in-addr.arpa. 10800 IN SOA \
+                2.0.192.in-addr.arpa. nobody.invalid. 1 3600 1200 604800 10800, \
+                2.0.192.in-addr.arpa. 10800 IN NS 2.0.192.in-addr.arpa.]";
         response_ip:
             "name: other server: module-config: \"respip validator iterator\" access-control-view: \
              192.0.2.0/24 inside view: name: inside",
