@@ -86,6 +86,7 @@ pub(crate) fn start(format: Format, level: LevelFilter, output: &Arc<Output>) ->
     let (filter, handle) = reload::Layer::new(level);
     let output = Arc::clone(output);
     let lines = tracing_subscriber::fmt::layer().with_writer(move || output.writer()).with_ansi(false);
+    let has_resolutions = matches!(format, Format::Unbound(_));
     let layer = match format {
         Format::Json => {
             lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed()
@@ -97,9 +98,11 @@ pub(crate) fn start(format: Format, level: LevelFilter, output: &Arc<Output>) ->
     // One above the other, and not `filter.and_then(layer)`: that hides the filter's level from the
     // macros, and each of the many that libraries call for every query would then ask the filter. A
     // second start keeps the first subscriber; only tests in one process could do that.
-    let ours = filter_fn(|metadata| {
+    let ours = filter_fn(move |metadata| {
         let target = metadata.target();
-        (*metadata.level() > Level::INFO || !is_library(target)) && !shows_requests(target)
+        (*metadata.level() > Level::INFO || !is_library(target))
+            && !shows_requests(target)
+            && (has_resolutions || target != theirs::RESOLUTIONS)
     });
     let _ = tracing_subscriber::registry().with(filter).with(ours).with(layer).try_init();
     LogLevelHandle::new(handle)

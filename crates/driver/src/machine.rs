@@ -38,7 +38,7 @@ use wire::{HashKey, Message};
 
 use crate::clients::{ClientCell, Clients, Held};
 use crate::counters::{Counters, Counts};
-use crate::recursion::{InstanceKey, Recursion, Resolved, ResolverTables};
+use crate::recursion::{InstanceKey, Recursion, Resolved, ResolverTables, lines};
 
 use admission::Begins;
 use splits::Split;
@@ -513,6 +513,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
             else {
                 continue;
             };
+            lines::write(&query, &resolution.trace);
             self.end_waiting(waiters.first);
             let ending = Ending::Resolved { resolution, query };
             let finished = Finished { waiters: WaiterList(waiters.first), ending, from: None };

@@ -4,6 +4,7 @@
 //! back. A state machine without I/O, as both are.
 
 mod counters;
+pub(crate) mod lines;
 mod probe;
 mod second_level;
 mod servers;
@@ -286,7 +287,7 @@ impl<P: PoolNetwork> Recursion<P> {
         let wish = Wish {
             unchecked,
             anew: purpose == Purpose::Prefetch && !unchecked,
-            traced: purpose == Purpose::Watched && !unchecked,
+            traced: purpose == Purpose::Watched && !unchecked || lines::are_wanted(),
             subnet: query.client_subnet,
             has_stale,
             refers: query.no_recursion,

@@ -76,6 +76,8 @@ pub struct Serving {
     pub users: SocketUsers,
     /// Where metrics are fetched.
     pub metrics: Vec<TcpListener>,
+    /// Is told when the configuration is in use that [`Order::Reload`] asked for.
+    pub reloaded: Arc<dyn Fn() + Send + Sync>,
 }
 
 /// What the main thread looks after.
@@ -87,6 +89,7 @@ struct Watch {
     users: SocketUsers,
     /// Where metrics are fetched, until they are served.
     metrics: Vec<TcpListener>,
+    reloaded: Arc<dyn Fn() + Send + Sync>,
     all_ended: mpsc::Receiver<()>,
     watchdog: Watchdog,
     stopper: Stopper,
@@ -97,7 +100,7 @@ struct Watch {
 impl Server {
     /// Looks after the server until it has ended.
     pub async fn serve(self, serving: Serving) -> End {
-        let Serving { orders, socket, http, users, metrics } = serving;
+        let Serving { orders, socket, http, users, metrics, reloaded } = serving;
         systemd::ready(&self.operator.summary());
         for listener in &metrics {
             if let Ok(address) = listener.local_addr() {
@@ -111,6 +114,7 @@ impl Server {
             http,
             users,
             metrics,
+            reloaded,
             all_ended: self.all_ended,
             watchdog: self.watchdog,
             stopper: self.stopper,
@@ -218,6 +222,18 @@ impl Watch {
         if is_ordered && is_served { End::Clean } else { End::Failed }
     }
 
+    /// Reads the configuration again, on another thread.
+    fn reload(&self) {
+        let (operator, reloaded) = (Arc::clone(&self.operator), Arc::clone(&self.reloaded));
+        drop(tokio::task::spawn_blocking(move || {
+            operator.audit("a signal", ("reload", ""), "accepted");
+            match operator.reload() {
+                Ok(_) => reloaded(),
+                Err(why) => operator.audit("a signal", ("reload", ""), &format!("refused: {why}")),
+            }
+        }));
+    }
+
     /// Returns whether the end was ordered; otherwise a worker ended by itself.
     async fn follow_orders(&mut self) -> bool {
         // Dropped, and its tasks with it, when this function returns.
@@ -259,12 +275,7 @@ impl Watch {
         loop {
             tokio::select! {
                 order = next(&mut self.orders) => match order {
-                    Order::Reload => spawn(|operator| {
-                        operator.audit("a signal", ("reload", ""), "accepted");
-                        if let Err(why) = operator.reload() {
-                            operator.audit("a signal", ("reload", ""), &format!("refused: {why}"));
-                        }
-                    }),
+                    Order::Reload => self.reload(),
                     Order::Dump => spawn(|operator| drop(operator.dump(Which::All))),
                     Order::End => return true,
                 },

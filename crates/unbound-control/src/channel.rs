@@ -162,6 +162,8 @@ pub struct Hooks {
     pub stop: Box<dyn Fn() + Send + Sync>,
     /// Closes the log's file and opens it again.
     pub reopen_log: Box<dyn Fn() + Send + Sync>,
+    /// Logs a line whatever is logged.
+    pub announce: Box<dyn Fn(&str) + Send + Sync>,
     /// Writes a moment, in seconds since 1970, as `2026-02-28T23:59:01` in the local time zone.
     pub local_time: Box<dyn Fn(u64) -> String + Send + Sync>,
 }

@@ -21,7 +21,7 @@ use crate::channel::Context;
 use crate::lines::{Broken, Gone, Input, Output};
 use crate::lists::NoRoom;
 
-pub(crate) use statistics::log_statistics;
+pub(crate) use statistics::{log_statistics, log_workers};
 
 /// What ends the lines that follow a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,11 +2,10 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use server::Operator;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
@@ -14,9 +13,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
-use crate::audit::Flushes;
-use crate::channel::{Channel, Context, Hooks, Listener, Zero};
-use crate::lists::Lists;
+use crate::channel::{Channel, Context, Listener};
+use crate::service::Service;
 use crate::{commands, session};
 
 /// Connections at once.
@@ -53,16 +51,8 @@ struct Open {
 /// # Errors
 ///
 /// The runtime cannot take a socket.
-pub async fn serve(channel: &Channel, operator: Arc<Operator>, hooks: Hooks) -> io::Result<()> {
-    let context = Arc::new(Context {
-        operator,
-        hooks,
-        word: channel.word(),
-        lists: Lists::default(),
-        flushes: Flushes::default(),
-        zero: Mutex::new(Zero::default()),
-        verbosity: Mutex::new(None),
-    });
+pub async fn serve(channel: &Channel, service: &Service) -> io::Result<()> {
+    let context = service.context();
     let (sender, mut arrivals) = mpsc::channel(PENDING_MAX);
     let mut listeners = JoinSet::new();
     for listener in &channel.listeners {
@@ -89,7 +79,7 @@ pub async fn serve(channel: &Channel, operator: Arc<Operator>, hooks: Hooks) -> 
         }
     }
     let acceptor = channel.tls.clone().map(TlsAcceptor::from);
-    let statistics = commands::log_statistics(Arc::clone(&context));
+    let statistics = commands::log_statistics(Arc::clone(context));
     tokio::pin!(statistics);
     let mut connections = JoinSet::new();
     let mut open: VecDeque<Open> = VecDeque::new();
@@ -106,7 +96,7 @@ pub async fn serve(channel: &Channel, operator: Arc<Operator>, hooks: Hooks) -> 
         };
         let Some(Arrived { stream, is_remote }) = arrived else { return Ok(()) };
         let is_at_work = Arc::<AtomicBool>::default();
-        let (context, begins) = (Arc::clone(&context), Arc::clone(&is_at_work));
+        let (context, begins) = (Arc::clone(context), Arc::clone(&is_at_work));
         let acceptor = acceptor.clone().filter(|_| is_remote);
         let task = connections.spawn(async move {
             match acceptor {

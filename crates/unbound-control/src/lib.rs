@@ -11,9 +11,11 @@ mod connections;
 mod lines;
 mod lists;
 pub mod programs;
+mod service;
 mod session;
 mod texts;
 mod tls;
 
 pub use channel::{Channel, Hooks, OpenError};
 pub use connections::serve;
+pub use service::Service;

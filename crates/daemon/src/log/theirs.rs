@@ -14,6 +14,11 @@ const QUESTIONS: &str = "gannet::query";
 /// Whence lines with replies are.
 const REPLIES: &str = "gannet::reply";
 
+/// Whence lines of the level `notice` are.
+const NOTICES: &str = "gannet::notice";
+/// Whence lines on what was asked of other servers are.
+pub(super) const RESOLUTIONS: &str = "gannet::resolution";
+
 /// How such lines look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Style {
@@ -45,6 +50,8 @@ impl Style {
         let word = match metadata.target() {
             QUESTIONS if self.tags_queries => "query",
             REPLIES if self.tags_queries => "reply",
+            NOTICES => "notice",
+            RESOLUTIONS => "info",
             _ => level(*metadata.level()),
         };
         self.begin(out, now, word)

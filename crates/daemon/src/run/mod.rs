@@ -28,7 +28,7 @@ use settings::{Loaded, Log, LogPlace, Origin, Startup};
 use tokio::sync::mpsc;
 use tracing::level_filters::LevelFilter;
 use tracing::{debug, error, info, warn};
-use unbound_control::{Channel, Hooks, programs};
+use unbound_control::{Channel, Hooks, Service, programs};
 
 use crate::log::{self, Output};
 use crate::privileges::{self, Become};
@@ -233,44 +233,61 @@ fn try_run(origin: Origin, socket: &SocketArgs, theirs: Option<&UnboundArgs>) ->
         StartError::Invalid(found) => configuration::human(&mistakes, &found).trim_end().to_owned(),
         other => other.to_string(),
     })?;
-    let started = (&mistakes, &addresses[..], opened.why_not_53.as_deref());
-    tell_start(started, &server, (&log_settings, &output));
+    tell_start((&mistakes, &addresses, opened.why_not_53.as_deref()), &server);
+    let (sender, orders) = mpsc::channel(SIGNALS_MAX);
+    let service = Service::new(&channel, server.operator(), hooks(&sender, log_settings, &output));
+    service.tell_start();
     let_go(starter, &output)?;
-    let end =
-        runtime.block_on(serve(server, signals, Doors { socket, group, channel, metrics, api, output }));
+    let doors = Doors { socket, group, channel, service: &service, metrics, api, output };
+    let end = runtime.block_on(serve(server, (signals, sender, orders), doors));
+    service.tell_end();
     // What still reads a file that never ends keeps nobody.
     runtime.shutdown_background();
     // Their files go when the server does.
     drop((local, pid_file));
-    Ok(match end {
-        End::Clean => out::FINE,
-        End::Failed => out::negative(),
-    })
+    Ok(if end == End::Clean { out::FINE } else { out::negative() })
 }
 
 /// Says that clients are answered from now on: where the configuration comes from, where they are,
 /// and why not at port 53.
-fn tell_start(
-    (origin, addresses, why_not_53): (&Origin, &[SocketAddr], Option<&str>),
-    server: &Server,
-    (log_settings, output): (&Log, &Arc<Output>),
-) {
+fn tell_start((origin, addresses, why_not_53): (&Origin, &[SocketAddr], Option<&str>), server: &Server) {
     match origin {
         Origin::BuiltIn => out::print(&greeting::greeting(addresses, why_not_53, server.upstreams())),
         Origin::File(_) | Origin::Unbound(_) => info!("{}", server.summary()),
     }
-    if let Origin::Unbound(_) = origin {
-        let line = concat!("start of service (gannet ", env!("CARGO_PKG_VERSION"), ").");
-        log::announce(log_settings, output, line);
+}
+
+/// Returns what commands of `unbound-control` need of this process.
+fn hooks(sender: &mpsc::Sender<Order>, log_settings: Log, output: &Arc<Output>) -> Hooks {
+    let stop = sender.clone();
+    Hooks {
+        // What does not fit finds others before it that say the same.
+        stop: Box::new(move || {
+            let _ = stop.try_send(Order::End);
+        }),
+        reopen_log: Box::new({
+            let output = Arc::clone(output);
+            move || output.reopen()
+        }),
+        announce: Box::new({
+            let output = Arc::clone(output);
+            move |line| log::announce(&log_settings, &output, line)
+        }),
+        local_time: Box::new(|unix_seconds| {
+            let at = sys::local_time(unix_seconds);
+            let (date, time) = ((at.year, at.month + 1, at.day), (at.hour, at.minute, at.second));
+            format!("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", date.0, date.1, date.2, time.0, time.1, time.2)
+        }),
     }
 }
 
 /// Where operators come in.
-struct Doors {
+struct Doors<'s> {
     socket: Option<Socket>,
     /// Who may use that, besides root and our own user.
     group: Option<(u32, Role)>,
     channel: Channel,
+    service: &'s Service,
     metrics: Vec<std::net::TcpListener>,
     api: sockets::OpenedApi,
     /// The log, which can be opened again.
@@ -304,28 +321,14 @@ impl Drop for PidFile {
 }
 
 /// Has a server looked after, and passes signals on to it.
-async fn serve(server: Server, mut signals: Signals, doors: Doors) -> End {
-    let Doors { socket, group, channel, metrics, api, output } = doors;
-    let (sender, orders) = mpsc::channel(SIGNALS_MAX);
-    let stop = sender.clone();
-    let hooks = Hooks {
-        // What does not fit finds others before it that say the same.
-        stop: Box::new(move || {
-            let _ = stop.try_send(Order::End);
-        }),
-        reopen_log: Box::new({
-            let output = Arc::clone(&output);
-            move || output.reopen()
-        }),
-        local_time: Box::new(|unix_seconds| {
-            let at = sys::local_time(unix_seconds);
-            let (date, time) = ((at.year, at.month + 1, at.day), (at.hour, at.minute, at.second));
-            format!("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", date.0, date.1, date.2, time.0, time.1, time.2)
-        }),
-    };
-    let operator = server.operator();
+async fn serve(
+    server: Server,
+    (mut signals, sender, orders): (Signals, mpsc::Sender<Order>, mpsc::Receiver<Order>),
+    doors: Doors<'_>,
+) -> End {
+    let Doors { socket, group, channel, service, metrics, api, output } = doors;
     let commands = async {
-        if let Err(error) = unbound_control::serve(&channel, operator, hooks).await {
+        if let Err(error) = unbound_control::serve(&channel, service).await {
             warn!(%error, "no control with unbound-control");
         }
         std::future::pending::<()>().await;
@@ -369,8 +372,9 @@ async fn serve(server: Server, mut signals: Signals, doors: Doors) -> End {
     };
     let users = SocketUsers { own_user: sys::effective_user(), group };
     let http = Some(api::http(server.operator(), users));
+    let serving = Serving { orders, socket, http, users, metrics, reloaded: service.on_reload() };
     tokio::select! {
-        end = server.serve(Serving { orders, socket, http, users, metrics }) => end,
+        end = server.serve(serving) => end,
         () = pass_on => End::Failed,
         () = commands => End::Failed,
         () = resources => End::Failed,

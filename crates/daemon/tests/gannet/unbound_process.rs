@@ -1,6 +1,7 @@
 //! The process in the place of Unbound: whom it becomes, where it is, and when whoever started it
 //! goes on.
 
+use std::net::UdpSocket;
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::Path;
 use std::process::Command;
@@ -273,4 +274,93 @@ fn without_username_the_process_is_the_user_unbound_and_writes_the_keys_that_it_
     assert_eq!((owner(&key), owner(&server.place.path("gannet"))), (user, user));
     let checked = text(&server.run(&["unbound", "checkconf", "-o", "username", &conf]));
     assert_eq!((checked.0, &*checked.1), (0, "unbound\n"));
+}
+
+/// Answers queries for addresses with one, for as long as the process of the tests runs.
+fn answers_from_elsewhere() -> u16 {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = socket.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 512];
+        while let Ok((len, from)) = socket.recv_from(&mut buffer) {
+            // The question ends with its type and class, behind the root label.
+            let end = buffer[12..len].iter().position(|octet| *octet == 0).unwrap() + 12 + 5;
+            let mut reply = [&buffer[..2], &[0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0]].concat();
+            reply.extend_from_slice(&buffer[12..end]);
+            reply.extend_from_slice(&[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 8]);
+            socket.send_to(&reply, from).unwrap();
+        }
+    });
+    port
+}
+
+#[test]
+fn the_log_has_the_lines_on_the_service_that_scripts_wait_for() {
+    let place = Place::new();
+    let (port, elsewhere) = (free_port(), answers_from_elsewhere());
+    let more = format!(
+        " username: \"\"\n do-daemonize: no\n logfile: log\n do-not-query-localhost: no\n verbosity: 2\n\
+         forward-zone:\n name: .\n forward-addr: 127.0.0.1@{elsewhere}\n"
+    );
+    let conf = conf(&place, port, &more);
+    let mut child = place.gannet().args(["unbound", "-c", &conf]).spawn().unwrap();
+    let log = || std::fs::read_to_string(place.path("log")).unwrap_or_default();
+    let starts = || log().matches(" info: start of service (gannet ").count();
+    eventually("it starts", || starts() == 1);
+    for _ in 0..2 {
+        let (reply, _) = ask(port, "www.example.net");
+        assert!(reply.ends_with(&[192, 0, 2, 8]), "{reply:?}");
+    }
+    Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap();
+    eventually("it starts again", || starts() == 2);
+    Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let own = format!(" unbound[{}:0] ", child.id());
+    let log = log();
+    let version = concat!("(gannet ", env!("CARGO_PKG_VERSION"), ").");
+    let stopped = format!("info: service stopped {version}");
+    let counted = "info: server stats for thread 0: 2 queries, 1 answers from cache, 1 recursions, 0 prefetch, 0 rejected by \
+                   ip ratelimiting";
+    let place_of = |text: &str| log.find(&format!("{own}{text}\n"));
+    let in_order = [
+        "notice: init module 0: iterator".to_owned(),
+        format!("info: start of service {version}"),
+        "info: resolving www.example.net. A IN".to_owned(),
+        "info: response for www.example.net. A IN".to_owned(),
+        format!("info: reply from <.> 127.0.0.1#{elsewhere}"),
+        "info: query response was ANSWER".to_owned(),
+        stopped.clone(),
+        counted.to_owned(),
+        concat!("notice: Restart of gannet ", env!("CARGO_PKG_VERSION"), ".").to_owned(),
+    ];
+    let places: Vec<Option<usize>> = in_order.iter().map(|text| place_of(text)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}: {log}");
+    for text in [&stopped, "info: start of service", "notice: init module 0: iterator", counted] {
+        assert_eq!(log.matches(&format!("{own}{text}")).count(), 2, "{text}: {log}");
+    }
+    // The second query was answered from memory.
+    assert_eq!(log.matches("resolving").count(), 1, "{log}");
+}
+
+#[test]
+fn without_verbosity_the_log_has_begin_and_end_of_the_service_alone() {
+    let place = Place::new();
+    let (port, elsewhere) = (free_port(), answers_from_elsewhere());
+    let more = format!(
+        " username: \"\"\n do-daemonize: no\n logfile: log\n do-not-query-localhost: no\n verbosity: 0\n\
+         forward-zone:\n name: .\n forward-addr: 127.0.0.1@{elsewhere}\n"
+    );
+    let conf = conf(&place, port, &more);
+    let mut child = place.gannet().args(["unbound", "-c", &conf]).spawn().unwrap();
+    let log = || std::fs::read_to_string(place.path("log")).unwrap_or_default();
+    eventually("it starts", || log().contains("start of service"));
+    let (reply, _) = ask(port, "www.example.net");
+    assert!(reply.ends_with(&[192, 0, 2, 8]), "{reply:?}");
+    Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let log = log();
+    assert!(log.contains(" info: service stopped (gannet "), "{log}");
+    for text in ["init module", "server stats", "resolving", "query response"] {
+        assert!(!log.contains(text), "{text}: {log}");
+    }
 }

@@ -6,6 +6,7 @@ use tracing::info;
 use unbound::{ChangeError, Changes, Facts, OptionValue};
 
 use super::{Call, Failure, Outcome, split};
+use crate::service;
 
 pub(super) fn status(call: &mut Call<'_>) -> Outcome {
     let status = call.context.operator.status();
@@ -35,6 +36,7 @@ pub(super) fn stop(call: &mut Call<'_>) -> Outcome {
 /// Reads the files again, and forgets answers and what was counted, as the other program does.
 pub(super) fn reload(call: &mut Call<'_>) -> Outcome {
     read_again(call)?;
+    service::tell_reload(call.context);
     let operator = &call.context.operator;
     operator.cache_flush(&CacheFlush { cache: None, what: Flush::All })?;
     operator.resolver_flush(None, &ResolverFlush::All)?;
@@ -44,6 +46,7 @@ pub(super) fn reload(call: &mut Call<'_>) -> Outcome {
 
 pub(super) fn reload_keep_cache(call: &mut Call<'_>) -> Outcome {
     read_again(call)?;
+    service::tell_reload(call.context);
     call.ok()
 }
 

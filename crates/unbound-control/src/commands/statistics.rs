@@ -409,6 +409,39 @@ fn histogram(counted: &Counted, line: &mut impl FnMut(&str, u64)) {
     }
 }
 
+/// Writes lines on all workers to the log: what was counted since somebody last began from zero.
+pub(crate) fn log_workers(context: &Context) {
+    let (now, zero) = (context.operator.numbers_of_workers(), context.zero().clone());
+    let mut total = Numbers::default();
+    for (index, worker) in now.iter().enumerate() {
+        let numbers = Numbers::since(worker, zero.workers.get(index));
+        log_worker(index, &numbers);
+        total.add(&numbers);
+    }
+    if total.misses() > 0 {
+        info!("average recursion processing time {} sec", seconds(total.average_us()));
+    }
+}
+
+fn log_worker(index: usize, numbers: &Numbers) {
+    info!(
+        "server stats for thread {index}: {} queries, {} answers from cache, {} recursions, {} prefetch, \
+         {} rejected by ip ratelimiting",
+        numbers.queries(),
+        numbers.hits(),
+        numbers.misses(),
+        numbers.engine("prefetches"),
+        numbers.engine("limited"),
+    );
+    info!(
+        "server stats for thread {index}: requestlist max {} avg {} exceeded {} jostled {}",
+        numbers.counted.most_waiting,
+        average(numbers.counted.found_waiting, numbers.misses()),
+        numbers.exceeded(),
+        numbers.of("fetch", "shed_oldest"),
+    );
+}
+
 /// Writes lines on all workers to the log now and then, for as long as the configuration wants it.
 pub(crate) async fn log_statistics(context: Arc<Context>) {
     let mut zero = Zero::default();
@@ -421,26 +454,9 @@ pub(crate) async fn log_statistics(context: Arc<Context>) {
             continue;
         }
         let now = context.operator.numbers_of_workers();
-        for (index, worker) in now.iter().enumerate() {
-            let before = zero.workers.get(index).filter(|_| !settings.is_cumulative);
-            let numbers = Numbers::since(worker, before);
-            info!(
-                "server stats for thread {index}: {} queries, {} answers from cache, {} recursions, {} prefetch, \
-                 {} rejected by ip ratelimiting",
-                numbers.queries(),
-                numbers.hits(),
-                numbers.misses(),
-                numbers.engine("prefetches"),
-                numbers.engine("limited"),
-            );
-            info!(
-                "server stats for thread {index}: requestlist max {} avg {} exceeded {} jostled {}",
-                numbers.counted.most_waiting,
-                average(numbers.counted.found_waiting, numbers.misses()),
-                numbers.exceeded(),
-                numbers.of("fetch", "shed_oldest"),
-            );
-        }
+        let before: &[WorkerNumbers] = if settings.is_cumulative { &[] } else { &zero.workers };
+        let since = now.iter().enumerate().map(|(index, worker)| Numbers::since(worker, before.get(index)));
+        since.enumerate().for_each(|(index, numbers)| log_worker(index, &numbers));
         zero = Zero { workers: now, at: uptime, ..Zero::default() };
     }
 }
