@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use ::server::OperatorError;
-use unbound::Facts;
+use unbound::{Changes, Facts};
 use wire::NameBuf;
 
 use crate::audit;
@@ -309,9 +309,20 @@ impl Call<'_> {
         let loaded = self.context.operator.loaded();
         match &loaded.changes {
             Some(changes) => Ok(Facts::of(&loaded.sources, changes)),
-            None => Err(Failure::Error(
-                "the server's configuration is no unbound.conf: gannet config show prints it".to_owned(),
-            )),
+            None => Err(no_facts()),
+        }
+    }
+
+    /// Returns what the files say, without changes.
+    ///
+    /// # Errors
+    ///
+    /// The configuration is of ours.
+    pub(crate) fn facts_of_files(&self) -> Result<Facts, Failure> {
+        let loaded = self.context.operator.loaded();
+        match loaded.changes {
+            Some(_) => Ok(Facts::of(&loaded.sources, &Changes::default())),
+            None => Err(no_facts()),
         }
     }
 
@@ -339,6 +350,10 @@ impl Call<'_> {
         self.argument = rest.trim_start();
         Ok(letters)
     }
+}
+
+fn no_facts() -> Failure {
+    Failure::Error("the server's configuration is no unbound.conf: gannet config show prints it".to_owned())
 }
 
 /// Returns the first word of a text, and what stands behind it.

@@ -19,15 +19,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use server::Operator;
 use settings::Loaded;
 pub use unbound::Facts;
-use unbound::OptionValue;
 
 /// The usual configuration.
 const CONFIGURATION: &str = "/etc/unbound/unbound.conf";
 /// The usual directory.
 const DIRECTORY: &str = "/etc/unbound";
 /// What the packages of distributions build in.
-const BUILT_IN: [(&str, &str); 3] =
-    [("directory", DIRECTORY), ("pidfile", "/run/unbound.pid"), ("username", "unbound")];
+const BUILT_IN: [(&str, &str); 7] = [
+    ("control-cert-file", "/etc/unbound/unbound_control.pem"),
+    ("control-key-file", "/etc/unbound/unbound_control.key"),
+    ("directory", DIRECTORY),
+    ("pidfile", "/run/unbound.pid"),
+    ("server-cert-file", "/etc/unbound/unbound_server.pem"),
+    ("server-key-file", "/etc/unbound/unbound_server.key"),
+    ("username", "unbound"),
+];
 
 /// Starts a server in this process that listens to nobody but us.
 pub type Start = fn(Loaded) -> Result<Arc<Operator>, String>;
@@ -83,14 +89,13 @@ fn log(program: &str, level: &str, text: impl fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "[{since}] {program}[{process}:0] {level}: {text}");
 }
 
-/// Returns an option's values, or what is built in.
-fn values(facts: &Facts, name: &str) -> OptionValue {
-    match facts.option(name) {
-        OptionValue::Values(values) if values.iter().all(String::is_empty) => {
-            let built_in = BUILT_IN.iter().find(|(known, _)| *known == name);
-            OptionValue::Values(built_in.map(|(_, value)| (*value).to_owned()).into_iter().collect())
-        }
-        found => found,
+/// Returns an option's values as they are printed, or what is built in; `None` if it cannot be
+/// printed.
+fn values(facts: &Facts, name: &str) -> Option<Vec<String>> {
+    let built_in = BUILT_IN.iter().find(|(known, _)| *known == name && !facts.says(name));
+    match built_in {
+        Some((_, value)) => Some(vec![(*value).to_owned()]),
+        None => facts.printed(name),
     }
 }
 

@@ -286,7 +286,8 @@ impl Changes {
             let Some(ZoneServers { servers, over_tls, primes }) = servers else { continue };
             let word = kind.word();
             let _ = writeln!(text, "{word}-zone:\nname: {}", quoted(zone));
-            for server in servers {
+            // The other program puts each before the others, but keeps the order of its files.
+            for server in servers.iter().rev() {
                 let form = if crate::facts::is_address(server) { "addr" } else { "host" };
                 let _ = writeln!(text, "{word}-{form}: {}", quoted(server));
             }

@@ -1,10 +1,12 @@
 //! What the files say, for whoever asks by their own words: options, local zones, data, and zones
 //! that are found in ways of their own.
 
+mod printed;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use diagnostic::{Diagnostic, FileId, Source, Sources};
@@ -211,11 +213,20 @@ impl Facts {
     }
 
     /// Returns local zones that there are although the files have none of their names, with their
-    /// types.
-    pub fn built_in_zones(&self) -> Vec<(String, String)> {
-        let blocks = self.blocks(Section::Server);
+    /// types: for all clients, or for those of a view.
+    pub fn built_in_zones(&self, view: Option<&str>) -> Vec<(String, String)> {
+        let blocks = self.blocks_of(view);
+        let is_own = |block: &&Block| {
+            let data = ["local-data", "local-data-ptr"];
+            !block.zones.is_empty() || block.statements.iter().any(|it| data.contains(&it.row.name))
+        };
+        let is_first = |block: &&Block| block.last("view-first").is_some_and(|word| word.text == "yes");
+        // Who has nothing of his own, or looks at the zones of all, too, finds them there.
+        if view.is_some() && (!blocks.iter().any(is_own) || blocks.iter().any(is_first)) {
+            return Vec::new();
+        }
         let named: BTreeSet<String> =
-            blocks.flat_map(|block| self.found.zones(block)).map(|zone| bare(zone.name)).collect();
+            blocks.iter().flat_map(|block| self.found.zones(block)).map(|zone| bare(zone.name)).collect();
         let lan: Vec<String> =
             if self.is("unblock-lan-zones") { Vec::new() } else { crate::names::lan_zones().collect() };
         let all = crate::names::special_zones().chain(lan).filter(|name| !named.contains(name));
@@ -225,12 +236,12 @@ impl Facts {
 
     /// Returns the data of the zones that are there without being written, in the form of
     /// [`local_data`](Self::local_data).
-    pub fn built_in_data(&self) -> Vec<String> {
+    pub fn built_in_data(&self, view: Option<&str>) -> Vec<String> {
         const NS: &str = "NS\tlocalhost.";
         const PTR: &str = "PTR\tlocalhost.";
         const SOA: &str = "SOA\tlocalhost. nobody.invalid. 1 3600 1200 604800 10800";
         let mut lines = Vec::new();
-        for (zone, _) in self.built_in_zones() {
+        for (zone, _) in self.built_in_zones(view) {
             let of_apex: &[&str] = match &*zone {
                 "localhost" => &["AAAA\t::1", "A\t127.0.0.1", SOA, NS],
                 name if name.ends_with("ip6.arpa") && name.starts_with("1.0.") => &[PTR, NS, SOA],
@@ -496,5 +507,9 @@ fn dotted(name: &str) -> String {
 
 /// Returns whether a server is written as an address.
 pub fn is_address(server: &str) -> bool {
-    server.split(['@', '#']).next().is_some_and(|host| host.parse::<IpAddr>().is_ok())
+    let host = server.split(['@', '#']).next().unwrap_or("");
+    match host.split_once('%') {
+        Some((host, device)) => !device.is_empty() && host.parse::<Ipv6Addr>().is_ok(),
+        None => host.parse::<IpAddr>().is_ok(),
+    }
 }

@@ -40,6 +40,8 @@ const SENTINEL_FAILED: u8 = 4;
 const SECURE: u8 = 5;
 /// What stands for no extended error.
 const NO_ERROR: &str = "-1";
+/// Labels of a name that is looked for without being asked twice.
+const LABELS_MIN: usize = 2;
 /// Sets of records that an answer can have: the shortest record takes 11 octets.
 const SETS_MAX: usize = wire::MESSAGE_OCTETS_MAX / 11;
 
@@ -50,6 +52,16 @@ struct RecordSet {
     ttl: u32,
     records: Vec<Record>,
     signatures: Vec<Record>,
+}
+
+impl RecordSet {
+    /// Writes its records, then its signatures, one a line.
+    fn write(&self, output: &mut Output) -> Result<(), Gone> {
+        self.records.iter().chain(&self.signatures).try_for_each(|record| {
+            let Record { name, ttl, class, rtype, data } = record;
+            output.line(format_args!("{name}\t{ttl}\t{class}\t{rtype}\t{data}"))
+        })
+    }
 }
 
 /// Returns the sets of records in a section.
@@ -139,10 +151,7 @@ fn write_sets(
                 set.records.len(),
                 set.signatures.len()
             ))?;
-            for record in set.records.iter().chain(&set.signatures) {
-                let Record { name, ttl, class, rtype, data } = record;
-                output.line(format_args!("{name}\t{ttl}\t{class}\t{rtype}\t{data}"))?;
-            }
+            set.write(output)?;
         }
     }
     Ok(())
@@ -361,33 +370,76 @@ fn keep(call: &Call<'_>, head: &Head, sets: &[SetName], known: &Known) {
     }
 }
 
-/// Shows answers that are kept for names, and below them.
+/// Shows answers that are kept for names, and below them: first the sets of records, then the
+/// answers, each with the lines of its records and an empty one behind it.
 pub(super) fn cache_lookup(call: &mut Call<'_>) -> Outcome {
-    call.letters("t")?;
-    if call.argument.is_empty() {
-        return Err(Failure::Said("error: this option requires a domain name".to_owned()));
-    }
+    let takes_short = call.letters("t")?.contains('t');
     let argument = call.argument;
     for text in argument.split_whitespace() {
         let wanted = name(text)?;
-        let mut seen = HashSet::new();
-        let output = &mut *call.output;
-        let mut told = Ok(());
-        call.context.operator.each_answer(|answer| {
-            let entry = answer.entry;
-            if told.is_err() || !is_for_all(answer) || !entry.name.is_at_or_below(wanted.as_name()) {
-                return;
-            }
-            for is_signed in [true, false] {
-                if told.is_ok() {
-                    told = write_sets(answer, is_signed, &mut seen, output);
-                }
-            }
-            if told.is_ok() {
-                told = write_message(answer, output);
-            }
-        });
-        told?;
+        // That many names are below it that a look takes long.
+        if wanted.as_name().label_count() < LABELS_MIN && !takes_short {
+            return Err(Failure::Error(format!(
+                "name too short: '{text}'. Need example.com. or longer, short names take very long, use +t to \
+                 allow them."
+            )));
+        }
+        each_at_or_below(call, &wanted, &mut HashSet::new(), show_sets)?;
+        each_at_or_below(call, &wanted, &mut HashSet::new(), show_message)?;
     }
     Ok(())
+}
+
+/// Has an answer shown, with the numbers of what was shown before it.
+type Show = fn(&CachedAnswer<'_>, &mut HashSet<u64>, &mut Output) -> Result<(), Gone>;
+
+fn each_at_or_below(
+    call: &mut Call<'_>,
+    wanted: &NameBuf,
+    seen: &mut HashSet<u64>,
+    show: Show,
+) -> Result<(), Gone> {
+    let output = &mut *call.output;
+    let mut told = Ok(());
+    call.context.operator.each_answer(|answer| {
+        let is_wanted = answer.entry.name.is_at_or_below(wanted.as_name());
+        if told.is_ok() && is_wanted && is_for_all(answer) {
+            told = show(answer, seen, output);
+        }
+    });
+    told
+}
+
+fn show_sets(answer: &CachedAnswer<'_>, seen: &mut HashSet<u64>, output: &mut Output) -> Result<(), Gone> {
+    let Ok(message) = Message::parse(&answer.message) else { return Ok(()) };
+    let sections = [Section::Answer, Section::Authority, Section::Additional];
+    for set in sections.into_iter().flat_map(|section| sets(&message, section)) {
+        if seen.insert(number(&(&set.owner, &set.rtype))) {
+            set.write(output)?;
+            output.line("")?;
+        }
+    }
+    Ok(())
+}
+
+fn show_message(answer: &CachedAnswer<'_>, seen: &mut HashSet<u64>, output: &mut Output) -> Result<(), Gone> {
+    let entry = answer.entry;
+    let Ok(message) = Message::parse(&answer.message) else { return Ok(()) };
+    if !seen.insert(number(&(entry.name.as_bytes(), entry.qtype.0, entry.qclass.0))) {
+        return Ok(());
+    }
+    let sections = [Section::Answer, Section::Authority, Section::Additional].map(|it| sets(&message, it));
+    let [answers, authorities, additionals] = sections.each_ref().map(Vec::len);
+    let flags = Flags::QR.0 | Flags::RD.0 | Flags::RA.0 | entry.rcode.0 & 0xf;
+    let error = entry.ede.map_or_else(|| NO_ERROR.to_owned(), |code| code.0.to_string());
+    output.line(format_args!(
+        "msg {} {} {} QR RD RA {} {flags} 1 {} {SECURITY} {answers} {authorities} {additionals} {error}",
+        super::dotted(&entry.name.to_string()),
+        entry.qclass,
+        entry.qtype,
+        entry.rcode,
+        answer.ttl,
+    ))?;
+    sections.iter().flatten().try_for_each(|set| set.write(output))?;
+    output.line("")
 }

@@ -20,7 +20,7 @@ impl CookieFile {
         let loaded = call.context.operator.loaded();
         let cookies = &loaded.settings.cookies;
         let Some(path) = cookies.file.clone() else {
-            return Err(Failure::Error("no cookie-secret-file is configured".to_owned()));
+            return Err(Failure::Said("error: no cookie secret file configured".to_owned()));
         };
         if !cookies.enabled {
             return Err(Failure::Error("\"answer-cookie\" is off".to_owned()));
@@ -65,11 +65,14 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
 
 /// Adds a secret: the first is used, a further one is accepted, in place of the one that was.
 pub(super) fn add(call: &mut Call<'_>) -> Outcome {
+    let mut file = CookieFile::open(call)?;
     let secret = call.argument.to_owned();
+    if secret.is_empty() {
+        return Err(Failure::Said("error: missing argument (cookie_secret)".to_owned()));
+    }
     if secret.len() != 32 || !secret.bytes().all(|octet| octet.is_ascii_hexdigit()) {
         return Err(Failure::Error("invalid cookie secret: expected 32 hexadecimal digits".to_owned()));
     }
-    let mut file = CookieFile::open(call)?;
     file.secrets.truncate(1);
     file.secrets.push(secret);
     file.keep(call)
@@ -79,7 +82,7 @@ pub(super) fn add(call: &mut Call<'_>) -> Outcome {
 pub(super) fn activate(call: &mut Call<'_>) -> Outcome {
     let mut file = CookieFile::open(call)?;
     if file.secrets.len() < 2 {
-        return Err(Failure::Error("no staging cookie secret to activate".to_owned()));
+        return Err(Failure::Said("error: no staging cookie secret to activate".to_owned()));
     }
     file.secrets.swap(0, 1);
     file.keep(call)
@@ -89,17 +92,18 @@ pub(super) fn activate(call: &mut Call<'_>) -> Outcome {
 pub(super) fn drop_staging(call: &mut Call<'_>) -> Outcome {
     let mut file = CookieFile::open(call)?;
     if file.secrets.len() < 2 {
-        return Err(Failure::Error("no staging cookie secret to drop".to_owned()));
+        return Err(Failure::Said("error: can not drop the currently active cookie secret".to_owned()));
     }
     file.secrets.truncate(1);
     file.keep(call)
 }
 
+/// Prints the secrets; nothing where no file is configured, or it has none.
 pub(super) fn print(call: &mut Call<'_>) -> Outcome {
-    let file = CookieFile::open(call)?;
-    if file.secrets.is_empty() {
-        return Err(Failure::Error("the cookie-secret-file has no secrets".to_owned()));
+    if call.context.operator.loaded().settings.cookies.file.is_none() {
+        return Ok(());
     }
+    let file = CookieFile::open(call)?;
     for (secret, word) in file.secrets.iter().zip(["active ", "staging"]) {
         call.line(format_args!("{word}: {secret}"))?;
     }

@@ -1,5 +1,8 @@
 //! What is in use: zones, data, servers, queries that wait.
 
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
 use cache::servers::{Edns, Facts as ServerFacts};
 use control::api::ResolverZone;
 use server::WaitsFor;
@@ -20,10 +23,8 @@ pub(super) fn view_list_local_zones(call: &mut Call<'_>) -> Outcome {
 fn zones(call: &mut Call<'_>, view: Option<&str>) -> Outcome {
     let facts = call.facts()?;
     let mut zones = facts.local_zones(view);
-    if view.is_none() {
-        zones.retain(|(_, kind)| kind != "nodefault");
-        zones.extend(facts.built_in_zones());
-    }
+    zones.retain(|(_, kind)| kind != "nodefault");
+    zones.extend(facts.built_in_zones(view));
     zones.sort_by_cached_key(|(name, _)| by_labels(name));
     for (name, kind) in zones {
         call.line(format_args!("{} {kind}", dotted(&name)))?;
@@ -57,9 +58,7 @@ pub(super) fn view_list_local_data(call: &mut Call<'_>) -> Outcome {
 fn data(call: &mut Call<'_>, view: Option<&str>) -> Outcome {
     let facts = call.facts()?;
     let mut records = facts.local_data(view);
-    if view.is_none() {
-        records.extend(facts.built_in_data());
-    }
+    records.extend(facts.built_in_data(view));
     for record in sorted(records) {
         // The other program leaves a line empty behind each.
         call.line(format_args!("{record}\n"))?;
@@ -81,7 +80,7 @@ pub(super) fn list_insecure(call: &mut Call<'_>) -> Outcome {
 }
 
 /// Returns servers as they are listed: names with their dot, then addresses as the file has them
-/// but for the usual port; the last first, as the other program has them.
+/// but for the usual port.
 pub(super) fn servers(zone: &FoundElsewhere) -> String {
     let shown = |server: &String| match unbound::is_address(server) {
         true => server.strip_suffix("@53").unwrap_or(server).to_owned(),
@@ -92,7 +91,7 @@ pub(super) fn servers(zone: &FoundElsewhere) -> String {
         }
     };
     let (addresses, names): (Vec<&String>, Vec<&String>) =
-        zone.servers.iter().rev().partition(|server| unbound::is_address(server));
+        zone.servers.iter().partition(|server| unbound::is_address(server));
     names.into_iter().chain(addresses).map(shown).collect::<Vec<_>>().join(" ")
 }
 
@@ -112,8 +111,9 @@ pub(super) fn list_stubs(call: &mut Call<'_>) -> Outcome {
     let (stubs, has_ipv6) = (facts.stubs(), facts.value("do-ip6") != "no");
     if !stubs.iter().any(|zone| zone.name == ".") {
         let hints = call.context.operator.root_hints();
-        let names = hints.iter().map(|(name, _)| name.clone());
-        let addresses = hints.iter().flat_map(|(_, addresses)| addresses);
+        // The last first, as the other program keeps them.
+        let names = hints.iter().rev().map(|(name, _)| name.clone());
+        let addresses = hints.iter().rev().flat_map(|(_, addresses)| addresses.iter().rev());
         let addresses = addresses.filter(|it| has_ipv6 || it.is_ipv4()).map(ToString::to_string);
         let all: Vec<String> = names.chain(addresses).collect();
         call.line(format_args!(". IN stub prime {}", all.join(" ")))?;
@@ -165,16 +165,38 @@ pub(super) fn lookup(call: &mut Call<'_>) -> Outcome {
 
 fn delegation(call: &mut Call<'_>, zone: &FoundElsewhere) -> Outcome {
     let (addresses, names): (Vec<&String>, Vec<&String>) =
-        zone.servers.iter().rev().partition(|server| unbound::is_address(server));
+        zone.servers.iter().partition(|server| unbound::is_address(server));
     let count = names.len();
     call.line(format_args!(
         "Delegation with {count} names, of which {count} can be examined to query further addresses."
     ))?;
     call.line(format_args!("It provides {} IP addresses.", addresses.len()))?;
-    for address in addresses {
-        call.line(format_args!("{address:<16}"))?;
+    let mut known = BTreeMap::new();
+    call.context.operator.each_server(|address, facts| {
+        known.insert(address, of_server(facts));
+    });
+    for text in addresses {
+        let (address, _) = text.split_once('#').unwrap_or((text, ""));
+        let (ip, port) = address.split_once('@').unwrap_or((address, "53"));
+        let address = ip.parse::<IpAddr>().ok().zip(port.parse::<u16>().ok()).map(SocketAddr::from);
+        let facts = address.and_then(|address| known.get(&address));
+        call.line(format_args!("{ip:<16}\t{}", facts.map_or("not in infra cache.", String::as_str)))?;
     }
     Ok(())
+}
+
+/// Returns what is known of a server, as `lookup` has it.
+fn of_server(facts: &ServerFacts) -> String {
+    let Measured { ping, var, rtt, rto } = Measured::of(facts);
+    let edns = match facts.edns {
+        Edns::Unknown => "EDNS 0 assumed",
+        Edns::Works | Edns::UpTo { .. } => "EDNS 0 probed",
+        Edns::None => "EDNS -1 probed",
+    };
+    let silences = facts.silences;
+    format!(
+        "rto {rto} msec, ttl 0, ping {ping} var {var} rtt {rtt}, tA 0, tAAAA 0, tother {silences}, {edns}."
+    )
 }
 
 pub(super) fn dump_requestlist(call: &mut Call<'_>) -> Outcome {
@@ -222,12 +244,26 @@ pub(super) fn dump_infra(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
+/// Times of a server, in milliseconds.
+struct Measured {
+    ping: u32,
+    var: u32,
+    rtt: u32,
+    rto: u32,
+}
+
+impl Measured {
+    fn of(facts: &ServerFacts) -> Self {
+        let ms = |us: u32| us / 1000;
+        let (ping, var) = facts.round_trip.map_or((0, 0), |it| (ms(it.smoothed_us), ms(it.variation_us)));
+        // As that program has it for servers that it knows nothing of.
+        let rtt = facts.round_trip.map_or(376, |it| ms(it.smoothed_us.saturating_add(4 * it.variation_us)));
+        Self { ping, var, rtt, rto: rtt.saturating_mul(1 << u32::from(facts.silences.min(8))) }
+    }
+}
+
 fn infra(facts: &ServerFacts) -> String {
-    let ms = |us: u32| us / 1000;
-    let (ping, var) = facts.round_trip.map_or((0, 0), |it| (ms(it.smoothed_us), ms(it.variation_us)));
-    // As that program has it for servers that it knows nothing of.
-    let rtt = facts.round_trip.map_or(376, |it| ms(it.smoothed_us.saturating_add(4 * it.variation_us)));
-    let rto = rtt.saturating_mul(1 << u32::from(facts.silences.min(8)));
+    let Measured { ping, var, rtt, rto } = Measured::of(facts);
     let (is_known, version) = match facts.edns {
         Edns::Unknown => (0, 0),
         Edns::Works | Edns::UpTo { .. } => (1, 0),

@@ -3,10 +3,13 @@
 use ::server::OperatorError;
 use control::api::{CacheFlush, Flush, ResolverFlush};
 use tracing::info;
-use unbound::{ChangeError, Changes, Facts, OptionValue};
+use unbound::{ChangeError, Changes, Facts};
 
 use super::{Call, Failure, Outcome, split};
 use crate::service;
+
+/// Zones whose signatures do not count.
+const INSECURE: &str = "domain-insecure";
 
 pub(super) fn status(call: &mut Call<'_>) -> Outcome {
     let status = call.context.operator.status();
@@ -113,23 +116,13 @@ pub(super) fn set_option(call: &mut Call<'_>) -> Outcome {
 
 pub(super) fn get_option(call: &mut Call<'_>) -> Outcome {
     let name = call.argument.strip_suffix(':').unwrap_or(call.argument);
-    let facts = call.facts()?;
-    let unknown = || Failure::Error("unknown option".to_owned());
-    // Others list these.
-    const ELSEWHERE: [&str; 6] =
-        ["local-zone", "local-data", "local-data-ptr", "access-control", "include", "view"];
-    if ELSEWHERE.contains(&name) {
-        return Err(unknown());
+    // What is added and removed by commands of their own is not among the values there.
+    let facts = if name == INSECURE { call.facts_of_files()? } else { call.facts()? };
+    let values = facts.printed(name).ok_or_else(|| Failure::Error("unknown option".to_owned()))?;
+    for value in values {
+        call.line(value)?;
     }
-    match facts.option(name) {
-        OptionValue::Unknown => Err(unknown()),
-        OptionValue::Values(values) => {
-            for value in values.iter().filter(|value| !value.is_empty()) {
-                call.line(value)?;
-            }
-            Ok(())
-        }
-    }
+    Ok(())
 }
 
 /// Lays a change over the configuration.

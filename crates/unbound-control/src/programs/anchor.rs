@@ -19,7 +19,7 @@ use jobs::web::{Hosts, WebFile, WebReply};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, UnixTime};
 
-use super::arguments::{Arguments, Options};
+use super::arguments::Arguments;
 use super::host::{Scratch, started};
 use super::{Start, log, say};
 
@@ -41,14 +41,13 @@ const OCTETS_MAX: u64 = 1 << 20;
 const MISSED_SECS: u64 = 30 * 86_400;
 
 pub(super) fn run(arguments: Vec<String>, start: Start) -> ExitCode {
-    let arguments = match Arguments::read(arguments, Options::Anywhere, "acuxsnbfrCP", "lSRvFh46") {
+    let arguments = match Arguments::read(arguments, "acuxsnbfrCP", "lSRvFh46") {
         Ok(arguments) if !arguments.has('h') && arguments.rest.is_empty() => arguments,
         _ => return usage(),
     };
     if arguments.has('l') {
-        say("; The builtin root DS records.");
         root_ds().iter().for_each(say);
-        say("; The builtin certificates.");
+        say("");
         say(ICANN.trim_end());
         return ExitCode::SUCCESS;
     }

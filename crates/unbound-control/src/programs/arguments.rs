@@ -8,27 +8,14 @@ pub(super) struct Arguments {
     pub(super) rest: Vec<String>,
 }
 
-/// Where options are looked for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Options {
-    /// Before the first argument that is none: what follows may begin with `-` and mean itself.
-    First,
-    /// Behind other arguments, too, as `getopt` of glibc does.
-    Anywhere,
-}
-
 impl Arguments {
-    /// Reads arguments: `with_value` are the letters that have one, `plain` those without.
+    /// Reads arguments: `with_value` are the letters that have one, `plain` those without. Letters
+    /// may stand behind other arguments, too, as for `getopt` of glibc; behind `--` there are none.
     ///
     /// # Errors
     ///
     /// The letter that is unknown, or lacks its value.
-    pub(super) fn read(
-        arguments: Vec<String>,
-        options: Options,
-        with_value: &str,
-        plain: &str,
-    ) -> Result<Self, char> {
+    pub(super) fn read(arguments: Vec<String>, with_value: &str, plain: &str) -> Result<Self, char> {
         let mut read = Self::default();
         let mut arguments = arguments.into_iter();
         while let Some(argument) = arguments.next() {
@@ -40,11 +27,7 @@ impl Arguments {
                 Some(letters) if !letters.is_empty() => letters,
                 _ => {
                     read.rest.push(argument);
-                    if options == Options::Anywhere {
-                        continue;
-                    }
-                    read.rest.extend(arguments);
-                    break;
+                    continue;
                 }
             };
             for (at, letter) in letters.char_indices() {
@@ -80,11 +63,7 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> Result<(String, String), char> {
-        read_as(line, Options::First)
-    }
-
-    fn read_as(line: &str, options: Options) -> Result<(String, String), char> {
-        let read = Arguments::read(line.split(' ').map(str::to_owned).collect(), options, "cs", "qh")?;
+        let read = Arguments::read(line.split(' ').map(str::to_owned).collect(), "cs", "qh")?;
         let options: Vec<String> =
             read.options.iter().map(|(letter, value)| format!("{letter}={value}")).collect();
         Ok((options.join(" "), read.rest.join(" ")))
@@ -96,11 +75,11 @@ mod tests {
             assert_eq!(read(line), Ok((options.to_owned(), rest.to_owned())), "{line}");
         };
         check("-q -c file status", "q= c=file", "status");
-        check("-qcfile set_option -x: 1", "q= c=file", "set_option -x: 1");
+        check("-qcfile set_option -- -x: 1", "q= c=file", "set_option -x: 1");
         check("flush +c a", "", "flush +c a");
         check("-- -q", "", "-q");
-        let anywhere = read_as("file -c value -q - -- -s", Options::Anywhere);
-        assert_eq!(anywhere, Ok(("c=value q=".to_owned(), "file - -s".to_owned())));
+        check("file -c value -q - -- -s", "c=value q=", "file - -s");
+        assert_eq!(read("verbosity -1"), Err('1'));
         assert_eq!(read("-z"), Err('z'));
         assert_eq!(read("-q -c"), Err('c'));
     }

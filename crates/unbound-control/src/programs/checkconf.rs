@@ -7,7 +7,7 @@ use diagnostic::{Diagnostic, Severity, io_text};
 use environment::System;
 use unbound::{Facts, OptionValue};
 
-use super::arguments::{Arguments, Options};
+use super::arguments::Arguments;
 use super::{CONFIGURATION, complain, file, log, say, values};
 
 const NAME: &str = "unbound-checkconf";
@@ -28,25 +28,26 @@ const PATHS: [&str; 12] = [
 ];
 
 pub(super) fn run(arguments: Vec<String>) -> ExitCode {
-    let arguments = match Arguments::read(arguments, Options::Anywhere, "o", "fqh") {
+    let arguments = match Arguments::read(arguments, "o", "fqh") {
         Ok(arguments) if !arguments.has('h') && arguments.rest.len() <= 1 => arguments,
         _ => return usage(),
     };
     let path = arguments.rest.first().map_or(CONFIGURATION, String::as_str);
-    let wants_zones = arguments.value('o').is_some_and(|option| option.trim_end_matches(':') == "local-zone");
-    let open = if wants_zones { Facts::open } else { Facts::open_without_lists };
-    let facts = match open(Path::new(path), &System) {
+    let facts = match Facts::open_without_lists(Path::new(path), &System) {
         Ok(facts) => facts,
         Err(error) => {
             log(NAME, "error", format_args!("Could not open {path}: {}", io_text(&error)));
             return ExitCode::FAILURE;
         }
     };
-    let mistakes = match arguments.has('o') {
+    let (mistakes, warnings) = match arguments.has('o') {
         // Who installs asks where files are to be before there are any.
-        true => errors(facts.unreadable()),
-        false => mistakes(Path::new(path), &facts),
+        true => (lines(facts.unreadable(), Severity::Error), Vec::new()),
+        false => found(Path::new(path), &facts),
     };
+    if !arguments.has('q') {
+        warnings.iter().for_each(complain);
+    }
     if !mistakes.is_empty() {
         for mistake in &mistakes {
             complain(mistake);
@@ -77,28 +78,33 @@ fn usage() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Returns the lines of those that are no warnings.
-fn errors(found: &[Diagnostic]) -> Vec<String> {
+/// Returns the lines of errors, or of warnings.
+fn lines(found: &[Diagnostic], severity: Severity) -> Vec<String> {
+    let word = if severity == Severity::Error { "error" } else { "warning" };
     let line = |found: &Diagnostic| {
         let Diagnostic { file, line, message, expected, .. } = found;
         let expected =
             expected.as_ref().map_or_else(String::new, |expected| format!(": expected {expected}"));
-        format!("{}:{line}: error: {message}{expected}", file.display())
+        format!("{}:{line}: {word}: {message}{expected}", file.display())
     };
-    found.iter().filter(|found| found.severity == Severity::Error).map(line).collect()
+    found.iter().filter(|found| found.severity == severity).map(line).collect()
 }
 
-/// Returns everything that keeps a server from starting with the file.
-fn mistakes(path: &Path, facts: &Facts) -> Vec<String> {
+/// Returns everything that keeps a server from starting with the file, and the warnings that the
+/// log has at a start with it.
+fn found(path: &Path, facts: &Facts) -> (Vec<String>, Vec<String>) {
     let compiled = settings::check_unbound(path)
         .and_then(|mut loaded| devices::interfaces::look_up(&mut loaded).map(|()| loaded))
         .and_then(|loaded| devices::interfaces::check_channel(&loaded).map(|()| loaded))
-        .and_then(|loaded| server::compile(&loaded, &[], None, &System).map(drop));
-    let found = compiled.err().unwrap_or_default();
-    let mut mistakes = errors(&found);
+        .and_then(|loaded| {
+            let compiled = server::compile(&loaded, &[], None, &System)?;
+            Ok([&loaded.warnings[..], &compiled.plans.warnings[..]].concat())
+        });
+    let found = compiled.unwrap_or_else(|found| found);
+    let (mut mistakes, warnings) = (lines(&found, Severity::Error), lines(&found, Severity::Warning));
     let others = missing_keys(facts).into_iter().chain(refused(facts));
     mistakes.extend(others.map(|why| format!("{}: error: {why}", path.display())));
-    mistakes
+    (mistakes, warnings)
 }
 
 /// Returns what the other checker refuses although its server would start, or would start somewhere
@@ -124,12 +130,6 @@ fn refused(facts: &Facts) -> Vec<String> {
         let files = files.iter().filter(|file| !file.is_empty()).map(|file| facts.directory().join(file));
         let missing = files.filter(|file| !is_there(facts, file));
         found.extend(missing.map(|file| format!("{option}: \"{}\" does not exist", file.display())));
-    }
-    // A server starts without the file of an "auth-zone", and says so.
-    for zone in facts.auth_zones().into_iter().filter(|zone| zone.is_policy && !zone.has_primaries) {
-        if let Some(file) = zone.file.filter(|file| !is_there(facts, file)) {
-            found.push(format!("the file of zone \"{}\", \"{}\", does not exist", zone.name, file.display()));
-        }
     }
     for option in ["pidfile", "logfile"] {
         let path = facts.directory().join(facts.value(option));
@@ -171,13 +171,13 @@ fn missing_keys(facts: &Facts) -> Vec<String> {
 
 fn print(facts: &Facts, option: &str, with_chroot: bool) -> ExitCode {
     let option = option.strip_suffix(':').unwrap_or(option);
-    let OptionValue::Values(found) = values(facts, option) else {
+    let Some(found) = values(facts, option) else {
         log(NAME, "fatal error", format_args!("cannot print option '{option}'"));
         return ExitCode::FAILURE;
     };
     let chroot = facts.value("chroot");
-    for value in found.iter().filter(|value| !value.is_empty()) {
-        if with_chroot && PATHS.contains(&option) && !chroot.is_empty() {
+    for value in &found {
+        if with_chroot && PATHS.contains(&option) && !chroot.is_empty() && !value.is_empty() {
             let inside = facts.directory().join(value);
             let inside = inside.strip_prefix(&chroot).unwrap_or(&inside);
             say(Path::new(&chroot).join(inside.strip_prefix("/").unwrap_or(inside)).display());

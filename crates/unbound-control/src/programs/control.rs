@@ -13,7 +13,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use unbound::{Facts, OptionValue};
 
-use super::arguments::{Arguments, Options};
+use super::arguments::Arguments;
 use super::{CONFIGURATION, file, log, say};
 use crate::commands::{InputEnd, end_of_input};
 use crate::tls;
@@ -39,7 +39,7 @@ enum Failure {
 }
 
 pub(super) fn run(arguments: Vec<String>) -> ExitCode {
-    let arguments = match Arguments::read(arguments, Options::First, "cs", "qh") {
+    let arguments = match Arguments::read(arguments, "cs", "qh") {
         Ok(arguments) if !arguments.has('h') && !arguments.rest.is_empty() => arguments,
         _ => return usage(),
     };

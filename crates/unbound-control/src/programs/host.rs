@@ -9,7 +9,7 @@ use control::api::{Explain, ExplainedReply, Record};
 use server::Operator;
 use wire::Rtype;
 
-use super::arguments::{Arguments, Options};
+use super::arguments::Arguments;
 use super::{Start, complain, log, say};
 
 const NAME: &str = "unbound-host";
@@ -27,7 +27,7 @@ enum Security {
 }
 
 pub(super) fn run(arguments: Vec<String>, start: Start) -> ExitCode {
-    let arguments = match Arguments::read(arguments, Options::Anywhere, "CctyfF", "vdhr46D") {
+    let arguments = match Arguments::read(arguments, "CctyfF", "vdhr46D") {
         Ok(arguments) if !arguments.has('h') && arguments.rest.len() == 1 => arguments,
         _ => return usage(),
     };
@@ -168,6 +168,7 @@ fn look_up(arguments: &Arguments, name: &str, types: &[Rtype], start: Start) -> 
     let scratch = Scratch::new()?;
     let operator = started(&configuration(arguments)?, &scratch, start)?;
     let (is_verbose, shows_steps) = (arguments.has('v'), arguments.has('d'));
+    let mut told = Told::default();
     for rtype in types {
         let asked = Explain {
             name: name.to_owned(),
@@ -183,7 +184,7 @@ fn look_up(arguments: &Arguments, name: &str, types: &[Rtype], start: Start) -> 
             }
         }
         let Some(reply) = explained.reply else { return Err("no reply".to_owned()) };
-        let is_end = tell(name, *rtype, &reply, is_verbose, types.len() > 1);
+        let is_end = tell((name, *rtype), &reply, (is_verbose, types.len() > 1), &mut told);
         if is_end {
             break;
         }
@@ -207,8 +208,31 @@ pub(super) fn started(
     start(loaded)
 }
 
+/// What was said of a name.
+#[derive(Default)]
+struct Told {
+    /// That it is an alias: this holds for all types.
+    alias: bool,
+}
+
+/// Returns the name that an answer's aliases lead to, as it is written; `None` without aliases.
+fn alias_of(name: &str, reply: &ExplainedReply) -> Option<String> {
+    let mut reached = format!("{name}.");
+    for record in reply.answer.iter().filter(|record| record.rtype == "CNAME") {
+        if record.name.eq_ignore_ascii_case(&reached) {
+            reached.clone_from(&record.data);
+        }
+    }
+    (!reached.eq_ignore_ascii_case(&format!("{name}."))).then_some(reached)
+}
+
 /// Says what a reply says; returns whether nothing more is to be asked.
-fn tell(name: &str, rtype: Rtype, reply: &ExplainedReply, is_verbose: bool, is_one_of_many: bool) -> bool {
+fn tell(
+    (name, rtype): (&str, Rtype),
+    reply: &ExplainedReply,
+    (is_verbose, is_one_of_many): (bool, bool),
+    told: &mut Told,
+) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     let security = security(reply);
     let suffix = match (is_verbose, security) {
@@ -231,18 +255,17 @@ fn tell(name: &str, rtype: Rtype, reply: &ExplainedReply, is_verbose: bool, is_o
     }
     let wanted = rtype.to_string();
     let mut is_found = false;
-    let mut is_alias = false;
-    for record in reply.answer.iter().filter(|record| record.rtype != "RRSIG") {
-        let owner = record.name.strip_suffix('.').unwrap_or(&record.name);
-        if record.rtype == "CNAME" && wanted != "CNAME" {
-            is_alias = true;
-            say(format_args!("{owner} is an alias for {}{suffix}", record.data));
-        } else if record.rtype == wanted {
-            is_found = true;
-            say(format_args!("{}{suffix}", line(owner, record)));
-        }
+    let alias = if wanted == "CNAME" { None } else { alias_of(name, reply) };
+    if let Some(alias) = alias.as_ref().filter(|_| !std::mem::replace(&mut told.alias, true)) {
+        say(format_args!("{name} is an alias for {alias}{suffix}"));
     }
-    if !is_found && !is_alias && (is_verbose || !is_one_of_many) {
+    let name = alias.as_deref().map_or(name, |alias| alias.strip_suffix('.').unwrap_or(alias));
+    for record in reply.answer.iter().filter(|record| record.rtype == wanted) {
+        let owner = record.name.strip_suffix('.').unwrap_or(&record.name);
+        is_found = true;
+        say(format_args!("{}{suffix}", line(owner, record)));
+    }
+    if !is_found && (is_verbose || !is_one_of_many) {
         let what = match wanted.as_str() {
             "A" => "address".to_owned(),
             "AAAA" => "IPv6 address".to_owned(),
@@ -252,8 +275,7 @@ fn tell(name: &str, rtype: Rtype, reply: &ExplainedReply, is_verbose: bool, is_o
         };
         say(format_args!("{name} has no {what}{suffix}"));
     }
-    // An alias is one for all types.
-    is_alias && !is_found && is_one_of_many
+    false
 }
 
 fn line(owner: &str, record: &Record) -> String {

@@ -12,7 +12,7 @@ use rcgen::{
     date_time_ymd,
 };
 
-use super::arguments::{Arguments, Options};
+use super::arguments::Arguments;
 use super::{DIRECTORY, log, say};
 
 const NAME: &str = "unbound-control-setup";
@@ -22,10 +22,9 @@ const LIFE: Duration = Duration::from_secs(7200 * 86_400);
 const EARLIER: Duration = Duration::from_secs(3600);
 
 pub(super) fn run(arguments: Vec<String>) -> ExitCode {
-    let arguments = match Arguments::read(arguments, Options::Anywhere, "d", "rh") {
+    let arguments = match Arguments::read(arguments, "d", "rh") {
         Ok(arguments) if !arguments.has('h') && arguments.rest.is_empty() => arguments,
-        Ok(arguments) if arguments.has('h') => return usage(ExitCode::SUCCESS),
-        _ => return usage(ExitCode::FAILURE),
+        _ => return usage(),
     };
     let directory = Path::new(arguments.value('d').unwrap_or(DIRECTORY));
     say(format_args!("setup in directory {}", directory.display()));
@@ -41,13 +40,13 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
     }
 }
 
-fn usage(code: ExitCode) -> ExitCode {
+fn usage() -> ExitCode {
     say("usage: unbound-control-setup OPTIONS");
     say("Makes the keys and certificates with which server and unbound-control know each other.");
     say("  -d DIR\twhere they are (default /etc/unbound)");
     say("  -r\t\tmake the certificates anew; keys that are there stay");
     say("  -h\t\tprint this");
-    code
+    ExitCode::FAILURE
 }
 
 fn make(directory: &Path, makes_anew: bool) -> Result<(), String> {

@@ -74,6 +74,15 @@ fn what_unbound_has_dumped_is_loaded_here_and_what_is_dumped_here_unbound_loads(
     }
     assert_eq!(here.ask("none.other.example").0, FAILED, "nobody is there to ask");
 
+    let (code, shown) = here.ours("cache_lookup www.other.example none.other.example", "");
+    let lines: Vec<&str> = shown.split('\n').collect();
+    let &[record, "", message, again, "", ""] = lines.as_slice() else { panic!("{shown}") };
+    let is_record =
+        |line: &str| line.starts_with("www.other.example.\t") && line.ends_with("\tIN\tA\t192.0.2.7");
+    assert!(code == 0 && is_record(record) && is_record(again), "{shown}");
+    let parts = ("msg www.other.example. IN A QR RD RA NOERROR 33152 1 ", " 0 1 0 0 -1");
+    assert!(message.starts_with(parts.0) && message.ends_with(parts.1), "{shown}");
+
     let (code, dumped) = here.theirs("dump_cache", "");
     assert_eq!(code, 0);
     let last = Unbound::start(free_port());
