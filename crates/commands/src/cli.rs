@@ -27,6 +27,7 @@ pub use self::server::{
     NegativeCommand, ReloadArgs, ResolverArgs, ResolverCommand, ResolverFlushArgs, ServerCommand, SetAddArgs,
     SetArgs, SetCommand, SetNameArgs, StatsArgs, TokenAddArgs, TokenCommand, TokenRevokeArgs,
 };
+use crate::out;
 use asking::QUERY_HELP;
 pub use asking::{ExplainArgs, ProbeArgs, QueryArgs};
 pub use backup::{BackupArgs, RestoreArgs};
@@ -317,7 +318,25 @@ const ANYWHERE: [(&str, bool); 7] = [
 /// Reads a command line, of which the first argument is the program; ends the process if it is
 /// wrong, or asks for help.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Cli {
-    Cli::parse_from(arranged(by_name(arguments)))
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let is_other = arguments
+        .first()
+        .is_some_and(|program| Path::new(program).file_name() == Some(OsStr::new(OTHER_NAME)));
+    Cli::try_parse_from(arranged(by_name(arguments))).unwrap_or_else(|error| {
+        match is_other && error.use_stderr() {
+            true => usage_of_other(&error),
+            false => error.exit(),
+        }
+    })
+}
+
+/// Returns the command line that asks the program of the other name for its usage, after what is
+/// wrong with the one that was given.
+fn usage_of_other(error: &clap::Error) -> Cli {
+    let text = error.to_string();
+    let reason = text.lines().next().unwrap_or_default();
+    out::complain(reason.strip_prefix("error: ").unwrap_or(reason));
+    Cli::parse_from(["gannet", OTHER_NAME, "-h"])
 }
 
 /// Turns a call by another name into one of the command for that: `unbound -d` is
@@ -400,6 +419,14 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         definition().debug_assert();
+    }
+
+    #[test]
+    fn wrong_arguments_of_the_program_of_another_name_ask_for_its_usage() {
+        for wrong in ["-x", "--nonsense", "-c"] {
+            let cli = parse(["/usr/sbin/unbound", wrong].map(OsString::from));
+            assert!(matches!(cli.command, Some(Command::Unbound(args)) if args.usage), "{wrong}");
+        }
     }
 
     #[test]
