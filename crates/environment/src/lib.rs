@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod devices;
 pub mod glob;
 mod pace;
 
@@ -19,6 +20,7 @@ use lists::own::OwnList;
 use wire::Name;
 use zone::Zone;
 
+pub use devices::device_number;
 pub use pace::Pace;
 
 /// Octets of one file, so that a device or a log given by mistake does not fill the memory.

@@ -105,6 +105,13 @@ pub(super) const ROWS: &[Row] = &[
         "How large the list may be; a larger one is not read, and not fetched to its end.",
     ).for_operators(),
     row(
+        "sets.*.lists[].optional",
+        Kind::One(Value::Bool),
+        "false",
+        "a file that was forgotten, or lost, is noticed",
+        "Whether a list from a file may be missing: the set is without it then, with a warning, until the file is there.",
+    ).for_operators(),
+    row(
         "sets.*.lists[].strict",
         Kind::One(Value::Bool),
         "true",

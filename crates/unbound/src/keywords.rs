@@ -117,11 +117,12 @@ pub(crate) struct Row {
 }
 
 /// Keywords whose number cannot be zero.
-const NOT_ZERO: [&str; 12] = [
+const NOT_ZERO: [&str; 13] = [
     "edns-buffer-size",
     "fast-server-num",
     "https-port",
     "infra-cache-numhosts",
+    "iter-scrub-ns",
     "num-queries-per-thread",
     "num-threads",
     "outgoing-range",
@@ -142,6 +143,8 @@ impl Row {
         let number = || size(text).unwrap_or(0);
         match self.form.expected(text) {
             None if NOT_ZERO.contains(&self.name) && number() == 0 => Some("a number above 0"),
+            None if self.name == "edns-client-string-opcode" && number() > 65_535 => Some("at most 65535"),
+            None if self.name == "ip-dscp" && number() > 63 => Some("at most 63"),
             None if self.name.ends_with(SLABS) && !number().is_power_of_two() => Some("a power of two"),
             None if self.name == "msg-buffer-size" && number() < MESSAGE_OCTETS_MIN => Some("4096 or more"),
             found => found,

@@ -161,7 +161,7 @@ impl Sets {
         }
         for list in &set.lists {
             let select: Vec<&str> = list.select.iter().map(|part| part.value.as_str()).collect();
-            let said = (list.octets_max, list.is_strict);
+            let said = (list.octets_max, list.is_strict, list.is_optional);
             format!("{:?} {select:?} {said:?}", list.format).hash(&mut hasher);
             match &list.place.value {
                 // Long ones are not printed first.
@@ -425,6 +425,16 @@ mod tests {
                 "ads: 200000 of all".to_owned(),
             ]
         );
+    }
+
+    #[test]
+    fn a_list_that_may_be_missing_is_not_missed() {
+        let memory = Memory::new(&[("/etc/x.txt", "x.example\n")]);
+        let text = "sets:\n  own: {lists: [{list: \"names:none.txt\", optional: true}, \"names:x.txt\"]}\n";
+        let (sets, problems) = compile(text, &memory, None);
+        let expected = "/etc/x.yaml:2:24: warning: cannot read \"/etc/none.txt\": no such file or directory";
+        assert_eq!(problems, [expected]);
+        assert!(holds(&sets, "own", "x.example"));
     }
 
     #[test]

@@ -124,7 +124,10 @@ pub(super) fn read_list<'l>(
         Err(error) if is_url && error.kind() == io::ErrorKind::NotFound => {
             Err(wrong(format!("\"{label}\" was not fetched yet; the set is without it until then")))
         }
-        Err(error) => Err(wrong(cannot_read(&label, &error))),
+        Err(error) => {
+            let may_be_missing = list.is_optional && error.kind() == io::ErrorKind::NotFound;
+            Err(Mistake { text: cannot_read(&label, &error), is_error: !is_url && !may_be_missing })
+        }
     }
 }
 

@@ -697,6 +697,22 @@ fn configurations_are_checked_as_debian_s_program_does() {
         assert_eq!((ours.0, &ours.1), (theirs.0, &theirs.1), "{arguments:?}: {}", ours.2);
     }
     assert_eq!(check(&["-q", &good]).0, (0, String::new(), String::new()));
+    // What the log says at a start with it.
+    let warned = "server:\n username: \"\"\n pidfile: \"\"\n msg-cache-slabs: 2\n module-config: \"respip iterator\"\n\
+                  rpz:\n name: r.example\n zonefile: /nonexistent/r\n\
+                  stub-zone:\n name: s.example\n stub-addr: fe80::1%nosuchdevice@5353\n\
+                  forward-zone:\n name: f.example\n forward-addr: fe80::1%lo\n";
+    let warned = place.write("warned.conf", warned).display().to_string();
+    let (ours, _) = check(&[&warned]);
+    assert_eq!((ours.0, ours.1), (0, format!("unbound-checkconf: no errors in {warned}\n")));
+    for line in [
+        ":4: warning: \"msg-cache-slabs\" has no effect",
+        ":8: warning: cannot read \"/nonexistent/r\": no such file or directory\n",
+        ":11: warning: there is no network device \"nosuchdevice\" now: \"fe80::1%nosuchdevice\" is not reached\n",
+    ] {
+        assert!(ours.2.contains(line), "{line}: {}", ours.2);
+    }
+    assert_eq!(check(&["-q", &warned]).0, (0, String::new(), String::new()));
     // Octets are numbers, and lists are printed from the last to the first.
     let lists = "server:\n msg-cache-size: 8m\n private-address: 192.0.2.0/24\n private-address: 10.0.0.0/8\n \
                  define-tag: \"a b\"\n username: \"\"\n";

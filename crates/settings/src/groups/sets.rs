@@ -88,6 +88,8 @@ pub struct SetList {
     pub octets_max: u64,
     /// Whether a mistake in it is an error, where it is a list of one's own.
     pub is_strict: bool,
+    /// Whether its file may be missing.
+    pub is_optional: bool,
 }
 
 impl SetList {

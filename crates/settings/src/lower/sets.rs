@@ -66,6 +66,7 @@ impl Lowering<'_> {
             refresh: None,
             timeout: Duration::ZERO,
             is_strict: true,
+            is_optional: false,
         })
     }
 
@@ -84,6 +85,7 @@ impl Lowering<'_> {
             refresh: None,
             timeout: Duration::ZERO,
             is_strict: true,
+            is_optional: false,
         })
     }
 
@@ -126,6 +128,7 @@ impl Lowering<'_> {
         let timeout = self.duration(item, "timeout");
         let octets_max = self.size(item, "size");
         let is_strict = self.boolean(item, "strict");
+        let is_optional = self.boolean(item, "optional");
         let Some(At { value: list, span }) = list else {
             if ["list", "zone", "own"].into_iter().all(|key| item.entry(key).is_none()) {
                 self.problems.push(
@@ -158,7 +161,7 @@ impl Lowering<'_> {
             });
         }
         let (format, place) = (list.format, At { value: list.place, span });
-        Some(SetList { format, place, select, refresh, timeout, octets_max, is_strict })
+        Some(SetList { format, place, select, refresh, timeout, octets_max, is_strict, is_optional })
     }
 
     /// Warns of what has no meaning for a list in such a place.
@@ -167,13 +170,20 @@ impl Lowering<'_> {
             ListPlace::File(_) => {
                 (&["refresh", "timeout"][..], "a file", "files are read again when they change")
             }
-            ListPlace::Zone(_) => {
-                (&["refresh", "timeout", "size"][..], "a zone", "what it comes from is said in \"zones\"")
+            ListPlace::Zone(_) => (
+                &["optional", "refresh", "timeout", "size"][..],
+                "a zone",
+                "what it comes from is said in \"zones\"",
+            ),
+            ListPlace::Own(_) => (
+                &["optional", "refresh", "timeout", "size"][..],
+                "one of your own",
+                "\"gannet list\" changes it",
+            ),
+            ListPlace::Url(_) => {
+                (&["optional"][..], "from a URL", "the set is without it until it was fetched")
             }
-            ListPlace::Own(_) => {
-                (&["refresh", "timeout", "size"][..], "one of your own", "\"gannet list\" changes it")
-            }
-            ListPlace::Url(_) | ListPlace::Here(_) => return,
+            ListPlace::Here(_) => return,
         };
         for key in keys {
             let Some(entry) = item.entry(key) else { continue };

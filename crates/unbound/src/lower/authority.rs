@@ -104,7 +104,8 @@ impl Lowering<'_> {
         } else {
             let Some(file) = zone_file(block) else { return };
             let Node { value: yaml::Value::Scalar(path), .. } = self.file(file) else { return };
-            tree::map(vec![("list", tree::text(format!("rpz:{}", path.text), file.span))], file.span)
+            let list = ("list", tree::text(format!("rpz:{}", path.text), file.span));
+            tree::map(vec![list, ("optional", tree::flag(true, file.span))], file.span)
         };
         let is_known = self.tree.has(&["sets", &set, "lists"]);
         self.tree.push(&["sets", &set, "lists"], item);

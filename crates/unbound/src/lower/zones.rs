@@ -83,7 +83,8 @@ impl Lowering<'_> {
         let group = format!("stub-{}", super::label(zone));
         let Some(servers) = self.servers_to_ask(zone, block, ["stub-addr", "stub-host"]) else { return };
         for word in servers {
-            let node = self.upstream(server_text(&word.text, "tls://"), word.span, true);
+            let server = self.server_text_of(word, "tls://");
+            let node = self.upstream(server, word.span, true);
             self.tree.push(&["upstreams", &group, "servers"], node);
         }
         self.warn(
@@ -121,9 +122,44 @@ impl Lowering<'_> {
     }
 
     fn server_of_zone(&mut self, word: &Word) -> yaml::Node {
+        if let Some((host, port, _)) = self.link_local(word) {
+            return tree::text(format!("[{host}]:{}", port.unwrap_or_else(|| PORT.to_string())), word.span);
+        }
         match word.text.split_once('#') {
             Some((address, _)) => tree::text(address, word.span),
             None => tree::as_written(word),
+        }
+    }
+
+    /// Returns an address that is one at a network device, with the number of the device, and the
+    /// port and name behind it. A device that is not there has the number 0: nothing is sent.
+    fn link_local(&mut self, word: &Word) -> Option<(String, Option<String>, Option<String>)> {
+        let (place, name) = match word.text.split_once('#') {
+            Some((place, name)) => (place, Some(name.to_owned())),
+            None => (word.text.as_str(), None),
+        };
+        let (host, port) = match place.split_once('@') {
+            Some((host, port)) => (host, Some(port.to_owned())),
+            None => (place, None),
+        };
+        let (address, device) = host.split_once('%')?;
+        let number = device.parse().ok().or_else(|| environment::device_number(device));
+        if number.is_none() {
+            let message = format!("there is no network device \"{device}\" now: \"{host}\" is not reached");
+            self.warn(word.span, message);
+        }
+        Some((format!("{address}%{}", number.unwrap_or(0_u32)), port, name))
+    }
+
+    /// Returns a server as upstreams are written, see [`server_text`].
+    fn server_text_of(&mut self, word: &Word, scheme: &str) -> String {
+        match self.link_local(word) {
+            Some((host, port, name)) => {
+                let port = port.map_or_else(String::new, |port| format!("@{port}"));
+                let name = name.map_or_else(String::new, |name| format!("#{name}"));
+                server_text(&format!("{host}{port}{name}"), scheme)
+            }
+            None => server_text(&word.text, scheme),
         }
     }
 
@@ -145,7 +181,7 @@ impl Lowering<'_> {
             return;
         };
         for word in servers {
-            let server = server_text(&word.text, scheme);
+            let server = self.server_text_of(word, scheme);
             let node = self.upstream(server, word.span, is_tls);
             self.tree.push(&["upstreams", &group, "servers"], node);
         }

@@ -6,7 +6,7 @@ use super::check;
 fn response_policy_zones_for_everybody_are_one_list() {
     let text = "server: define-tag: a access-control-tag: 192.0.2.0/24 a\nrpz: name: one zonefile: /1\nrpz: name: two zonefile: /2\n\
                 rpz: name: three zonefile: /3 tags: a\nrpz: name: four zonefile: /4 rpz-action-override: nxdomain";
-    check(text, "sets/rpz-1/lists", "[{list: rpz:/1}, {list: rpz:/2}]");
+    check(text, "sets/rpz-1/lists", "[{list: rpz:/1, optional: true}, {list: rpz:/2, optional: true}]");
     check(
         text,
         "policy/main",
@@ -32,7 +32,7 @@ fn sets_have_the_names_of_response_policy_zones_where_clients_are_told_which_one
          blocklist(rpz-two, authoritative, without-soa), {if: listed in rpz-two, do: [return]}, \
          blocklist(rpz-3, authoritative, without-soa)]",
     );
-    check(text, "sets/rpz-two/lists", "[{list: rpz:/2}]");
+    check(text, "sets/rpz-two/lists", "[{list: rpz:/2, optional: true}]");
 }
 
 #[test]

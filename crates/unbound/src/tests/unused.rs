@@ -35,11 +35,27 @@ fn queries_fail_for_zones_without_servers_but_not_below_others() {
 }
 
 #[test]
+fn a_link_local_server_is_at_the_device_that_the_file_names() {
+    let text = "forward-zone: name: x forward-addr: fe80::1%lo@5353 forward-addr: fe80::2%7\n\
+                stub-zone: name: y stub-addr: fe80::3%lo stub-addr: fe80::4%nosuchdevice@54";
+    let (servers, lines) = read(text, "upstreams/forward-x/servers");
+    assert!(servers.contains("[fe80::1%1]:5353") && servers.contains("[fe80::2%7]:53"), "{servers}");
+    assert_eq!(
+        lines,
+        [
+            "u.conf:2:53: warning: there is no network device \"nosuchdevice\" now: \"fe80::4%nosuchdevice\" is not reached"
+        ]
+    );
+    let (servers, _) = read(text, "resolvers/main/zones/y/stub");
+    assert!(servers.contains("[fe80::3%1]:53") && servers.contains("[fe80::4%0]:54"), "{servers}");
+}
+
+#[test]
 fn a_response_policy_zone_from_nowhere_has_no_rules() {
     let text =
         "server: module-config: \"respip validator iterator\"\nrpz: name: x\nrpz: name: y zonefile: /y";
     let (lists, lines) = read(text, "sets/rpz-1/lists");
-    assert_eq!(lists, "[{list: rpz:/y}]");
+    assert_eq!(lists, "[{list: rpz:/y, optional: true}]");
     assert_eq!(lines, ["u.conf:2:1: warning: this response policy zone comes from nowhere: it has no rules"]);
 }
 

@@ -461,7 +461,7 @@ pub(super) mod rpz {
         name: "zonefile: /etc/rpz", "rpz.example.org"
             => "policy/find: [cache(main), recurse]; policy/main: [call(local-zones), blocklist(rpz-1, \
                 authoritative, without-soa), {if: not rd, do: respond(refused, ede 20)}, ask(find), \
-                blocklist(rpz-1, authoritative, without-soa)]; sets/rpz-1/lists: [{list: rpz:/etc/rpz}]";
+                blocklist(rpz-1, authoritative, without-soa)]; sets/rpz-1/lists: [{list: rpz:/etc/rpz, optional: true}]";
         primary: "name: rpz.example.org zonefile: /etc/rpz", "192.0.2.1"
             => "sets/rpz-1/lists: [{zone: rpz.example.org}]; zones: [{name: rpz.example.org, for-clients: \
                 false, primaries: [192.0.2.1], write-to: /etc/rpz, keep: false}]";
@@ -477,7 +477,7 @@ pub(super) mod rpz {
         zonefile: "name: rpz.example.org", "/etc/rpz"
             => "policy/find: [cache(main), recurse]; policy/main: [call(local-zones), blocklist(rpz-1, \
                 authoritative, without-soa), {if: not rd, do: respond(refused, ede 20)}, ask(find), \
-                blocklist(rpz-1, authoritative, without-soa)]; sets/rpz-1/lists: [{list: rpz:/etc/rpz}]";
+                blocklist(rpz-1, authoritative, without-soa)]; sets/rpz-1/lists: [{list: rpz:/etc/rpz, optional: true}]";
         rpz_action_override: "name: rpz.example.org zonefile: /etc/rpz", "nxdomain"
             => "policy/main: [call(local-zones), blocklist(rpz-1, nxdomain, override, authoritative, \
                 without-soa), {if: not rd, do: respond(refused, ede 20)}, ask(find), blocklist(rpz-1, nxdomain, \
@@ -486,7 +486,7 @@ pub(super) mod rpz {
             => "policy/find: [cache(main), recurse]; policy/main: [call(local-zones), {if: listed in rpz-1, \
                 do: [redirect(a.example, authoritative)]}, {if: not rd, do: respond(refused, ede 20)}, \
                 ask(find), {if: listed in rpz-1, do: [forget, redirect(a.example), ask(find), accept]}]; \
-                sets/rpz-1/lists: [{list: rpz:/etc/rpz}]";
+                sets/rpz-1/lists: [{list: rpz:/etc/rpz, optional: true}]";
         rpz_log: "name: rpz.example.org zonefile: /etc/rpz", "yes"
             => "policy/main: [call(local-zones), {if: listed in rpz-1, do: [mark(1), query-lines(zone \"rpz: \
                 applied [rpz.example.org]\")]}, blocklist(rpz-1, authoritative, without-soa), {if: not rd, do: \
