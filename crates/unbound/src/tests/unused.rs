@@ -46,7 +46,7 @@ fn a_link_local_server_is_at_the_device_that_the_file_names() {
             "u.conf:2:53: warning: there is no network device \"nosuchdevice\" now: \"fe80::4%nosuchdevice\" is not reached"
         ]
     );
-    let (servers, _) = read(text, "resolvers/main/zones/y/stub");
+    let (servers, _) = read(text, "resolvers/default/zones/y/stub");
     assert!(servers.contains("[fe80::3%1]:53") && servers.contains("[fe80::4%0]:54"), "{servers}");
 }
 
