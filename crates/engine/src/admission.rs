@@ -144,8 +144,8 @@ impl Engine {
         self.limited.is_multiple_of(many)
     }
 
-    /// Returns what the gate says of a query that it does not admit: every so many of those over the
-    /// rate limit may be answered all the same.
+    /// Returns what the gate says of a query that it does not admit: every so many of those over
+    /// the rate limit may be answered all the same.
     #[cold]
     pub(crate) fn reconsider(&mut self, admission: Admission, to: &To<'_>) -> Admission {
         let pass = self.snapshot.gate.rate.as_ref().map_or(0, |rule| rule.pass);

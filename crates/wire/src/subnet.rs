@@ -45,8 +45,8 @@ impl ClientSubnet {
         Some(Self { family, prefix, address: (u128::from_be_bytes(address) & kept).to_be_bytes() })
     }
 
-    /// Returns whether the data of the option in a query has the form of RFC 7871 §6: as many octets
-    /// as the source prefix needs, and no address bits beyond it.
+    /// Returns whether the data of the option in a query has the form of RFC 7871 §6: as many
+    /// octets as the source prefix needs, and no address bits beyond it.
     pub fn is_well_formed(data: &[u8]) -> bool {
         let [_, family, _, scope, octets @ ..] = data else { return false };
         let bits_max = if *family == 1 { 32 } else { 128 };

@@ -598,8 +598,8 @@ impl Zones {
         self.deepest(name).is_some()
     }
 
-    /// Returns whether a name is the apex of one of the zones, and none above it is served here: then
-    /// its DS records are somewhere else.
+    /// Returns whether a name is the apex of one of the zones, and none above it is served here:
+    /// then its DS records are somewhere else.
     pub fn has_parent_elsewhere(&self, name: Name<'_>) -> bool {
         let labels = name.label_count();
         let is_apex = labels > 0 && self.has_depth(labels) && self.at_apex(name).is_some();

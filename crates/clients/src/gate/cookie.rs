@@ -71,8 +71,8 @@ impl Secrets {
         if !(8..=32).contains(&server.len()) {
             return Proof::Malformed;
         }
-        // RFC 9018 §4: ours have 16. Another length says that another server has made it, and no more
-        // than a client cookie alone.
+        // RFC 9018 §4: ours have 16. Another length says that another server has made it, and no
+        // more than a client cookie alone.
         let Ok(server) = <[u8; 16]>::try_from(server) else { return Proof::Unproven(*client) };
         let [1, 0, 0, 0, t0, t1, t2, t3, ..] = server else { return Proof::Invalid(*client) };
         let made = u32::from_be_bytes([t0, t1, t2, t3]);

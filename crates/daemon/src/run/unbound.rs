@@ -50,8 +50,8 @@ pub(super) fn names_user(origin: &Origin, startup: &Startup) -> bool {
     }
 }
 
-/// Checks that the file of `auto-trust-anchor-file` is there: whatever zone it was for would count as
-/// unsigned, or other keys of the root as the ones to follow. `unbound-anchor` writes it.
+/// Checks that the file of `auto-trust-anchor-file` is there: whatever zone it was for would count
+/// as unsigned, or other keys of the root as the ones to follow. `unbound-anchor` writes it.
 pub(super) fn check_anchors(origin: &Origin, settings: &Settings) -> Result<(), String> {
     let Origin::Unbound(_) = origin else { return Ok(()) };
     let validating = settings.resolvers.iter().filter(|resolver| resolver.rules.validation.judges());

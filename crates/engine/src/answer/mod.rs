@@ -124,8 +124,8 @@ impl Answer {
         if self.errors.is_bogus() { Security::Bogus } else { self.security }
     }
 
-    /// Returns the Extended DNS Errors of a reply with it. Bogus data is given where nobody wants it
-    /// checked, and the reply says what it is.
+    /// Returns the Extended DNS Errors of a reply with it. Bogus data is given where nobody wants
+    /// it checked, and the reply says what it is.
     #[inline(always)]
     pub(crate) const fn told_errors(&self) -> Errors {
         match (self.errors, self.security) {

@@ -269,8 +269,8 @@ impl Run<'_> {
         work: &mut Workspace<'_>,
     ) -> Option<Given> {
         let query = self.request.query;
-        // RFC 4035 §3.1.4.1: who recurses finds the DS records of a zone in the parent, and need not say
-        // that the zone itself has none.
+        // RFC 4035 §3.1.4.1: who recurses finds the DS records of a zone in the parent, and need
+        // not say that the zone itself has none.
         if query.question.qtype == Rtype::DS
             && query.header.flags.has(Flags::RD)
             && context.snapshot.recursion_available

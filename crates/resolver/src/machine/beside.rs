@@ -1,4 +1,5 @@
-//! Name servers and addresses beside answers that the tables have, for clients that are to see them.
+//! Name servers and addresses beside answers that the tables have, for clients that are to see
+//! them.
 
 use cache::Security;
 use wire::{Name, Rtype};
@@ -49,8 +50,8 @@ impl Resolver {
         is_known
     }
 
-    /// Adds what is known of the addresses of hosts that data from the tables names, if clients are to
-    /// see them: those of name servers in any case (RFC 9609 §4.2).
+    /// Adds what is known of the addresses of hosts that data from the tables names, if clients are
+    /// to see them: those of name servers in any case (RFC 9609 §4.2).
     pub(super) fn add_addresses(&mut self, key: TaskKey, set: &Set, now: Moment) {
         let Self { tasks, memory, settings, .. } = self;
         if settings.minimal_additional && set.rtype != Rtype::NS {

@@ -275,8 +275,8 @@ impl Resolver {
         self.ready.push_back(Node::Fetch(key));
     }
 
-    /// Has a zone with a trust anchor count as unsigned for some time because its keys are not to be
-    /// had or not proved, if the settings say so; returns whether it does.
+    /// Has a zone with a trust anchor count as unsigned for some time because its keys are not to
+    /// be had or not proved, if the settings say so; returns whether it does.
     fn does_without_keys(&mut self, question: &HeapQuestion, now: Moment) -> bool {
         let Self { chains, settings, .. } = self;
         let trust = &settings.trust;

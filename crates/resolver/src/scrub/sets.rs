@@ -179,9 +179,9 @@ pub(super) fn proofs(
 /// Name servers whose addresses are taken from beside an answer.
 pub(crate) const SERVERS_MAX: usize = 16;
 
-/// Takes the NS RRset of the zone that an answer or a denial is from, if it is wanted, stands beside it
-/// and is not the answer itself, and the addresses of its servers and of those that the answer itself names, as
-/// far as they are in the zone asked.
+/// Takes the NS RRset of the zone that an answer or a denial is from, if it is wanted, stands
+/// beside it and is not the answer itself, and the addresses of its servers and of those that the
+/// answer itself names, as far as they are in the zone asked.
 pub(super) fn beside(
     message: &Message<'_>,
     (name, rtype): (Name<'_>, Rtype),

@@ -23,8 +23,8 @@ impl Operator {
         }
     }
 
-    /// Does so for all zones: after a change of settings, as a zone may have come before the sets that
-    /// are made of it were in use.
+    /// Does so for all zones: after a change of settings, as a zone may have come before the sets
+    /// that are made of it were in use.
     pub(crate) fn follow_zones(&self) {
         let zones = lock(&self.view).policy_zones.clone();
         for (apex, _) in zones.iter() {

@@ -25,8 +25,8 @@ fn told(call: &mut Call<'_>, (rrsets, messages): (u64, u64)) -> Outcome {
     call.line(format_args!("ok removed {rrsets} rrsets, {messages} messages and 0 key entries"))
 }
 
-/// Returns whether the letter says that values in second-level caches (`cachedb`) are not to be used
-/// any more, either.
+/// Returns whether the letter says that values in second-level caches (`cachedb`) are not to be
+/// used any more, either.
 fn options(call: &mut Call<'_>) -> Result<bool, Failure> {
     call.letters("c").map(|letters| !letters.is_empty())
 }
