@@ -413,10 +413,8 @@ impl Driver {
             Ending::NoBranch { is_dropped } => Outcome::NoBranch { is_dropped: *is_dropped },
         };
         // That we had no room says nothing about the name: others must not be told from memory.
-        let is_ours = matches!(
-            outcome,
-            Outcome::Failed(Failure::Overloaded | Failure::ClientLimit | Failure::Stopping)
-        );
+        let is_ours =
+            matches!(outcome, Outcome::Failed(why) if why == Failure::Stopping || Shed::Drop.drops(why));
         // Each way of going on has a cache of its own to fill, or none; the first that goes this
         // way does it.
         let mut resumed = self.resumed.take();
@@ -457,12 +455,8 @@ impl Driver {
         let is_late = self.is_late(&asker, now);
         let Asker { suspended, mut to, deferrals, since } = asker;
         let transport = suspended.client().transport;
-        let is_shed = match self.shed.get() {
-            Shed::Servfail => false,
-            Shed::Drop => matches!(outcome, Outcome::Failed(Failure::Overloaded | Failure::ClientLimit)),
-            Shed::DropOverload => matches!(outcome, Outcome::Failed(Failure::Overloaded)),
-        };
-        let is_dropped = is_shed && transport == Transport::Udp;
+        let is_dropped = transport == Transport::Udp
+            && matches!(outcome, Outcome::Failed(why) if self.shed.get().drops(why));
         let mut buffer = self.reply.borrow_mut();
         let mut reply = Reply::new(room(&mut buffer, &to));
         let verdict = self.worker.engine.borrow_mut().resume(suspended, outcome, share, &mut reply);

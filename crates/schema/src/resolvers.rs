@@ -1,4 +1,6 @@
 //! Resolvers: how answers are found by asking the servers of zones.
+//!
+//! Long because it has a row for each setting of resolvers.
 
 use super::{
     Apply, DAY, HOUR, Kind, MINUTE, RoleWord, Row, SECOND, Value, duration, row, section, unset, whole,

@@ -5,6 +5,8 @@
 //! Zones stand in shards by the hashes of their apexes. Another set of zones that differs in one of
 //! them shares all shards but that one's, so that a change costs the same with one zone and with a
 //! hundred thousand.
+//!
+//! Long because its tests belong to it.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -58,7 +58,7 @@ pub(super) fn check_anchors(origin: &Origin, settings: &Settings) -> Result<(), 
     let mut files = validating.filter_map(|resolver| resolver.trust_anchor_state.as_ref());
     match files.find_map(|file| Some((&file.value, std::fs::metadata(&file.value).err()?))) {
         Some((file, error)) => Err(format!(
-            "\"auto-trust-anchor-file\": unable to open {file} for reading: {error}\n  \
+            "trust anchors: unable to open {file} for reading: {error}\n  \
              hint: \"unbound-anchor -a {file}\" writes the keys of the root there",
             file = file.display()
         )),

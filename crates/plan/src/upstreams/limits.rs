@@ -22,6 +22,17 @@ values::words! {
     }
 }
 
+impl Shed {
+    /// Returns whether a query over UDP that ends for this reason gets no reply.
+    pub const fn drops(self, why: engine::Failure) -> bool {
+        match self {
+            Self::Servfail => false,
+            Self::Drop => matches!(why, engine::Failure::Overloaded | engine::Failure::ClientLimit),
+            Self::DropOverload => matches!(why, engine::Failure::Overloaded),
+        }
+    }
+}
+
 /// What one worker may hold. What is shed ends with [`engine::Failure::Overloaded`], and is a query
 /// of the client that has the most waiting; or with [`engine::Failure::ClientLimit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
