@@ -30,15 +30,21 @@ use zone::{Zones, load};
 mod cold;
 #[path = "../../../crates/engine/tests/common/mod.rs"]
 mod common;
+mod unmet;
 use cold::Cold;
 use common::{Ask, KEY, Server, gate, name, with_address};
+use unmet::Unmet;
 
-const CASES: [&str; 21] = [
+const CASES: [&str; 25] = [
     "parse",
     "parse_edns",
     "cached_1",
     "cached_1000",
     "cached_edns",
+    "unmet_nothing",
+    "unmet_views_tags",
+    "unmet_rpz",
+    "unmet_rpz_addresses",
     "local",
     "local_nxdomain",
     "deferred",
@@ -80,6 +86,10 @@ impl Case {
         match case {
             "records" | "records_cname" => records(case == "records_cname"),
             "rules_500" => rules(500),
+            "unmet_nothing" => unmet::case(Unmet::Nothing),
+            "unmet_views_tags" => unmet::case(Unmet::ViewsAndTags),
+            "unmet_rpz" => unmet::case(Unmet::PolicyZone),
+            "unmet_rpz_addresses" => unmet::case(Unmet::PolicyZoneOfAddresses),
             "zone_erldns" => erldns(),
             "zone_names" => names_in_data(),
             "zone_100k" => plain(100_000),
