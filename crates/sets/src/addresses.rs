@@ -5,6 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
+use crate::changes::Changes;
 use crate::dynamic::DynamicAddresses;
 
 /// Bits of the largest first-level table.
@@ -170,6 +171,14 @@ impl AddressSet {
     /// Returns how many octets of memory the set takes.
     pub fn octets(&self) -> usize {
         size_of::<Self>() + self.v4.octets() + self.v6.octets()
+    }
+
+    /// Calls `f` with the number of changes of each set that this one looks into and that is
+    /// changed while the server runs.
+    // Once per configuration.
+    pub fn each_changes(&self, f: &mut dyn FnMut(&Changes)) {
+        let Self { v4: _, v6: _, live, live_out } = self;
+        live.iter().chain(live_out).for_each(|live| f(live.changes()));
     }
 
     /// Walks the ranges: those of version 4, then those of version 6, in order.

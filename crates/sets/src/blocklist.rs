@@ -10,6 +10,7 @@ use wire::{HashKey, Name, NameBuf, Rcode, Rtype, Ttl};
 
 use crate::addresses::AddressSet;
 use crate::builder::NameSetBuilder;
+use crate::changes::Changes;
 use crate::names::{NameSet, RuleRef};
 use crate::policy_zone::{PolicyZone, ServerRule};
 use crate::servers::KnownServers;
@@ -250,6 +251,53 @@ impl Blocklist {
     pub fn looks_at_servers(&self) -> bool {
         self.zones.iter().any(PolicyZone::looks_at_servers)
             || self.include.iter().any(|list| list.looks_at_servers())
+    }
+
+    /// Returns whether any rule, or condition of one, is about a client's address. What the list
+    /// says is the same for all clients of which that is not so.
+    pub fn is_about_client(&self, client: IpAddr) -> bool {
+        self.zones.iter().any(|zone| zone.is_about_client(client))
+            || self.specials.as_ref().is_some_and(|specials| {
+                let names = |set: &Option<AddressSet>| set.as_ref().is_some_and(|set| set.contains(client));
+                let conditions = specials.rules.iter().map(|rule| &rule.condition);
+                conditions.into_iter().any(|of| names(&of.clients) || names(&of.not_clients))
+            })
+            || self.include.iter().any(|list| list.is_about_client(client))
+    }
+
+    /// Returns whether there are such rules.
+    // Once per configuration.
+    pub fn looks_at_clients(&self) -> bool {
+        let looks = |rule: &Special| rule.condition.clients.is_some() || rule.condition.not_clients.is_some();
+        self.zones.iter().any(PolicyZone::looks_at_clients)
+            || self.specials.as_ref().is_some_and(|specials| specials.rules.iter().any(looks))
+            || self.include.iter().any(|list| list.looks_at_clients())
+    }
+
+    /// Returns whether there are rules on the addresses of name servers.
+    // Once per configuration.
+    pub fn looks_at_server_addresses(&self) -> bool {
+        self.zones.iter().any(PolicyZone::looks_at_server_addresses)
+            || self.include.iter().any(|list| list.looks_at_server_addresses())
+    }
+
+    /// Calls `f` with the number of changes of each set that the list looks into and that is
+    /// changed while the server runs.
+    // Once per configuration.
+    pub fn each_changes(&self, f: &mut dyn FnMut(&Changes)) {
+        let Self { zones, plain, specials, include, except } = self;
+        zones.iter().for_each(|zone| zone.each_changes(f));
+        plain.iter().chain(except).for_each(|names| names.each_changes(f));
+        if let Some(specials) = specials {
+            let Specials { names, groups: _, rules } = &**specials;
+            names.each_changes(f);
+            for rule in rules {
+                let Condition { qtypes: _, not_qtypes: _, clients, not_clients, not_names } = &rule.condition;
+                clients.iter().chain(not_clients).for_each(|set| set.each_changes(f));
+                not_names.iter().for_each(|names| names.each_changes(f));
+            }
+        }
+        include.iter().for_each(|list| list.each_changes(f));
     }
 
     fn by_class(&self, asking: &Asking<'_>) -> Option<Ruling<'_>> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use wire::Name;
 
+use crate::changes::Changes;
 use crate::dynamic::ALONE;
 use crate::fingerprint::{Fingerprint, FingerprintKey};
 use crate::live::LiveTable;
@@ -123,6 +124,15 @@ impl ChangingNames {
             sought.long_suffixes(key, |at, print| found |= is_kept(at, print));
         }
         found
+    }
+
+    /// Calls `f` with the numbers of changes of what is different.
+    // Once per configuration.
+    pub(crate) fn each_changes(&self, f: &mut dyn FnMut(&Changes)) {
+        let Self { base, both: _, added, removed } = self;
+        base.each_changes(f);
+        f(added.changes());
+        f(removed.changes());
     }
 
     /// Returns how many rules were compiled.

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use wire::{HashKey, Name, NameBuf};
 
+use crate::changes::Changes;
 use crate::fingerprint::{Fingerprint, FingerprintKey};
 use crate::live::LiveTable;
 use crate::sought::{DEPTHS_KEPT, Sought};
@@ -285,6 +286,11 @@ impl DynamicNames {
         self.0.take_changed()
     }
 
+    /// Returns the number of changes.
+    pub(crate) const fn changes(&self) -> &Changes {
+        self.0.table.changes()
+    }
+
     /// Returns how many octets of memory the set takes, roughly.
     pub fn octets(&self) -> usize {
         self.0.octets()
@@ -372,6 +378,11 @@ impl DynamicAddresses {
     /// Returns whether something changed since this was last asked.
     pub fn take_changed(&self) -> bool {
         self.0.take_changed()
+    }
+
+    /// Returns the number of changes.
+    pub(crate) const fn changes(&self) -> &Changes {
+        self.0.table.changes()
     }
 
     /// Returns how many octets of memory the set takes, roughly.

@@ -8,6 +8,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use crate::changes::Changes;
 use crate::fingerprint::{Fingerprint, scale};
 
 /// Fingerprints of one line of memory.
@@ -27,6 +28,7 @@ pub(crate) struct LiveTable {
     lengths: [AtomicU64; 3],
     /// How many there are of each length; only whoever writes looks.
     counts: [AtomicU32; LENGTHS],
+    changes: Changes,
 }
 
 impl LiveTable {
@@ -39,6 +41,7 @@ impl LiveTable {
             len: AtomicUsize::new(0),
             lengths: Default::default(),
             counts: std::array::from_fn(|_| AtomicU32::new(0)),
+            changes: Changes::default(),
         }
     }
 
@@ -103,6 +106,7 @@ impl LiveTable {
         }
         slot.store(kept(fingerprint), Ordering::Release);
         self.len.fetch_add(1, Ordering::Relaxed);
+        self.changes.count();
         true
     }
 
@@ -119,6 +123,12 @@ impl LiveTable {
         {
             word.fetch_and(!(1 << (length % 64)), Ordering::Relaxed);
         }
+        self.changes.count();
+    }
+
+    /// Returns the number of its changes.
+    pub(crate) const fn changes(&self) -> &Changes {
+        &self.changes
     }
 
     pub(crate) fn octets(&self) -> usize {

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use crate::changes::Changes;
 use crate::changing::ChangingNames;
 use crate::dynamic::DynamicNames;
 use crate::fingerprint::FingerprintKey;
@@ -185,6 +186,25 @@ impl NameSet {
         }
         for set in self.include.iter().map(Part::base).chain(&self.except) {
             set.each_large(f);
+        }
+    }
+
+    /// Calls `f` with the number of changes of each set that this one looks into and that is
+    /// changed while the server runs.
+    // Once per configuration.
+    pub fn each_changes(&self, f: &mut dyn FnMut(&Changes)) {
+        let Self { key: _, table: _, patterns: _, include, except, live, sources: _ } = self;
+        for part in include {
+            match part {
+                Part::Set(set) => set.each_changes(f),
+                Part::Changing(names) => names.each_changes(f),
+            }
+        }
+        for set in except {
+            set.each_changes(f);
+        }
+        if let Some(live) = live {
+            f(live.changes());
         }
     }
 

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::blocklist::{Asking, Ruling, Treatment};
+use crate::changes::Changes;
 use crate::names::NameSet;
 use crate::prefixes::{PrefixRule, PrefixRules};
 use crate::sought::Sought;
@@ -76,6 +77,12 @@ impl NameRules {
 
     fn is_empty(&self) -> bool {
         self.itself.is_empty() && self.below.is_empty()
+    }
+
+    fn each_changes(&self, f: &mut dyn FnMut(&Changes)) {
+        let Self { itself, below, hidden: _, of_itself: _, of_below: _ } = self;
+        itself.each_changes(f);
+        below.each_changes(f);
     }
 
     fn octets(&self) -> usize {
@@ -236,6 +243,33 @@ impl PolicyZone {
                 }
                 by_prefix(rules, best?)
             }
+        }
+    }
+
+    /// Returns whether a rule is on the client's address.
+    pub(crate) fn is_about_client(&self, client: IpAddr) -> bool {
+        self.prefixes().is_some_and(|(all, _)| all.clients.find(client).is_some())
+    }
+
+    /// Returns whether there are rules on clients' addresses.
+    // Once per configuration.
+    pub(crate) fn looks_at_clients(&self) -> bool {
+        self.prefixes().is_some_and(|(all, _)| all.clients.len() > 0)
+    }
+
+    /// Returns whether there are rules on the addresses of name servers.
+    // Once per configuration.
+    pub(crate) fn looks_at_server_addresses(&self) -> bool {
+        self.prefixes().is_some_and(|(all, _)| all.servers.len() > 0)
+    }
+
+    /// Calls `f` with the number of changes of each set that is changed while the server runs.
+    // Once per configuration.
+    pub(crate) fn each_changes(&self, f: &mut dyn FnMut(&Changes)) {
+        for rules in std::iter::once(&self.rules).chain(&self.changes) {
+            let ZoneRules { source: _, names, server_names, prefixes: _, treatments: _ } = &**rules;
+            names.each_changes(f);
+            server_names.each_changes(f);
         }
     }
 
