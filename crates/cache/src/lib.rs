@@ -14,8 +14,9 @@
 //!
 //! It is cut into shards by the top bits of a keyed hash. A shard owns two rings of words in
 //! one arena (S3-FIFO: *small* takes newcomers, *main* keeps what was asked for again) and a run of
-//! index buckets. An entry is written at a ring's head and never changed afterwards; the tail moves
-//! on to make room. A slot of the index names the ring and the *position* of an entry, which counts
+//! index buckets. An entry is written at a ring's head and not changed afterwards, but for single
+//! words that say something about it (until when it is worth keeping, its stamp); the tail moves on
+//! to make room. A slot of the index names the ring and the *position* of an entry, which counts
 //! on for ever and so never means two different entries.
 //!
 //! A reader copies words and then looks at the tail: if the tail has not passed the position,
@@ -44,7 +45,7 @@ mod sync;
 
 pub use answers::{
     Ageing, Cache, Clocks, DumpError, Dumped, Entry, EntryView, Flush, Freshness, Hit, Key, KeyBits, Limits,
-    Loaded, Meaning, Now, Progress, Recovery, Refusal, Scope, Security, Stored,
+    Loaded, Meaning, Now, Place, Progress, Recovery, Refusal, Scope, Security, Stamp, Stored,
 };
 pub use caches::Caches;
 pub use servers::NowMs;

@@ -10,6 +10,7 @@
 //! 4  words:16 body octets:16 answers:8 authorities:8 additionals:8 TTLs:8
 //!    if scoped:   address:64 address:64 family:8 prefix:8
 //!    if extended: answers:16 authorities:16 additionals:16 TTLs:16 | EDE:16 has EDE:1
+//!    if stamped:  stamp:64, zero at first
 //!    name, to an even octet; offsets of the TTLs, two octets each; to a whole word
 //!    body, to a whole word
 //! ```
@@ -23,6 +24,8 @@ use wire::{Class, EdeCode, Flags, Rcode, Rtype};
 const HEAD_WORDS: usize = 5;
 /// The word that has the stale window.
 const CODES_AT: usize = 3;
+/// In the word with the flags: there is room for a stamp.
+const STAMPED: u64 = (Entry::STAMPED.0 as u64) << 48;
 const SCOPE_WORDS: usize = 3;
 const EXTENSION_WORDS: usize = 2;
 const EXTENDED: u64 = 1 << 44;
@@ -40,7 +43,7 @@ pub struct Entry<'a> {
     pub ttl_offsets: &'a [u16],
     /// The whole response code.
     pub rcode: Rcode,
-    /// The flags as they came, and [`Entry::SAME_FOR_DO`].
+    /// The flags as they came, [`Entry::SAME_FOR_DO`], and [`Entry::STAMPED`].
     pub flags: Flags,
     /// Whether it is known to be genuine.
     pub security: Security,
@@ -62,6 +65,8 @@ impl Entry<'_> {
     /// Who sets DO gets the same as who does not: it has no signatures and no proofs. No reply that
     /// is kept has an opcode, of which this is a bit.
     pub const SAME_FOR_DO: Flags = Flags(1 << 14);
+    /// There is room for a stamp beside it: another bit of the opcode.
+    pub const STAMPED: Flags = Flags(1 << 13);
 }
 
 /// What became of an insertion.
@@ -112,6 +117,7 @@ impl Refusal {
 pub(crate) struct Meta {
     pub(crate) hash: u64,
     pub(crate) identity: u64,
+    pub(crate) stamp: u64,
     pub(crate) stored_at: u32,
     pub(crate) ttl: u32,
     pub(crate) stale: u32,
@@ -139,6 +145,7 @@ impl Head for Meta {
         let mut meta = Self {
             hash,
             identity,
+            stamp: 0,
             stored_at: times as u32,
             ttl: (times >> 32) as u32,
             stale: codes as u32,
@@ -158,8 +165,15 @@ impl Head for Meta {
         if meta.is_scoped() {
             meta.name_at += SCOPE_WORDS;
         }
-        if codes & EXTENDED != 0 {
-            meta.extend(rest)?;
+        // Both are rare: one test for the two.
+        if codes & (EXTENDED | STAMPED) != 0 {
+            if codes & EXTENDED != 0 {
+                meta.extend(rest)?;
+            }
+            if codes & STAMPED != 0 {
+                meta.stamp = rest.get(meta.name_at - HEAD_WORDS)?.read();
+                meta.name_at += 1;
+            }
         }
         meta.body_at = meta.name_at + (meta.ttls_at() + 2 * meta.ttls).div_ceil(8);
         Some(meta)
@@ -197,6 +211,16 @@ impl Meta {
         let (Some(since), Some(codes)) = (since, words.get(CODES_AT)) else { return };
         let rest = codes.load(Ordering::Relaxed) & !u64::from(u32::MAX);
         codes.store(rest | u64::from(since.saturating_add(stale)), Ordering::Relaxed);
+    }
+
+    /// Writes a stamp to the words of an answer.
+    pub(crate) fn stamp(words: &[AtomicU64], stamp: u64) {
+        if let Some(meta) = Self::read(words)
+            && meta.flags.has(Entry::STAMPED)
+            && let Some(word) = words.get(meta.name_at - 1)
+        {
+            word.store(stamp, Ordering::Relaxed);
+        }
     }
 
     /// Returns whether words are those of the entry for `key`.
@@ -354,6 +378,7 @@ impl<'e> Packed<'e> {
         let words = HEAD_WORDS
             + if key.scope().is_some() { SCOPE_WORDS } else { 0 }
             + if is_extended { EXTENSION_WORDS } else { 0 }
+            + usize::from(entry.flags.has(Entry::STAMPED))
             + (key.name().len().next_multiple_of(2) + 2 * entry.ttl_offsets.len()).div_ceil(8)
             + entry.body.len().div_ceil(8);
         let words = u16::try_from(words).map_err(|_| Refusal::Size)?;
@@ -397,6 +422,9 @@ impl<'e> Packed<'e> {
         if self.is_extended {
             put(answers | authorities << 16 | additionals << 32 | ttls << 48);
             put(entry.ede.map_or(0, |ede| u64::from(ede.0) | HAS_EDE));
+        }
+        if entry.flags.has(Entry::STAMPED) {
+            put(0);
         }
         let (chunks, rest) = key.name().as_bytes().as_chunks::<8>();
         chunks.iter().for_each(|chunk| put(u64::from_le_bytes(*chunk)));

@@ -6,6 +6,7 @@ use super::Cache;
 use super::entry::Meta;
 use super::key::{Key, Now};
 use super::security::Security;
+use super::stamp::{Place, Stamp};
 use crate::store::{AtomicU64, Head, LINE_WORDS, Ordering};
 use wire::{EdeCode, Flags, Rcode};
 
@@ -92,6 +93,51 @@ impl Cache {
     /// unspecified. Never waits and writes no shared memory except, for the first three uses of an
     /// entry, its use count.
     pub fn lookup(&self, key: &Key<'_>, now: Now, out: &mut [u8], ageing: Ageing) -> Option<Hit> {
+        self.look(key, now, out, ageing, |_| true).map(|(hit, ..)| hit)
+    }
+
+    /// Does the same if the answer has this stamp; otherwise says which one it has, if there is an
+    /// answer, copies nothing and counts no use.
+    pub fn lookup_stamped(
+        &self,
+        key: &Key<'_>,
+        now: Now,
+        out: &mut [u8],
+        ageing: Ageing,
+        stamp: Stamp,
+    ) -> Result<Hit, Option<Stamp>> {
+        let mut other = None;
+        let is_it = |found| {
+            other = (found != stamp.0).then_some(Stamp(found));
+            found == stamp.0
+        };
+        match self.look(key, now, out, ageing, is_it) {
+            Some((hit, ..)) => Ok(hit),
+            None => Err(other),
+        }
+    }
+
+    /// Does the same as [`Cache::lookup`], and says which stamp the answer has, and where it is:
+    /// for [`Cache::stamp`].
+    pub fn lookup_placed(
+        &self,
+        key: &Key<'_>,
+        now: Now,
+        out: &mut [u8],
+        ageing: Ageing,
+    ) -> Option<(Hit, Stamp, Place)> {
+        self.look(key, now, out, ageing, |_| true)
+    }
+
+    #[inline(always)]
+    fn look(
+        &self,
+        key: &Key<'_>,
+        now: Now,
+        out: &mut [u8],
+        ageing: Ageing,
+        mut is_wanted: impl FnMut(u64) -> bool,
+    ) -> Option<(Hit, Stamp, Place)> {
         let mut candidates = self.store.candidates(key.hash())?;
         while let Some(candidate) = candidates.next() {
             let words = candidate.words;
@@ -109,6 +155,9 @@ impl Cache {
                     continue;
                 }
             };
+            if !is_wanted(meta.stamp) {
+                return None;
+            }
             let age = now.0.saturating_sub(meta.stored_at);
             let freshness = meta.freshness(age);
             let is_expired = matches!(freshness, Freshness::Stale { since } if since >= meta.stale);
@@ -121,7 +170,7 @@ impl Cache {
                 return None;
             }
             candidate.count_use();
-            return Some(Hit {
+            let hit = Hit {
                 len: if is_copied { meta.body_octets } else { 0 },
                 needs: meta.body_octets,
                 rcode: meta.rcode,
@@ -136,7 +185,8 @@ impl Cache {
                 original_ttl: meta.ttl,
                 popular: candidate.slot.freq() >= 1,
                 refresh_claimed: candidate.slot.is_claimed(),
-            });
+            };
+            return Some((hit, Stamp(meta.stamp), Place(candidate.slot)));
         }
         None
     }

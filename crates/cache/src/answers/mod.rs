@@ -8,6 +8,7 @@ mod lookup;
 mod recovery;
 mod scopes;
 mod security;
+mod stamp;
 mod walk;
 
 use std::sync::atomic::AtomicU32;
@@ -25,6 +26,7 @@ use recovery::Recoveries;
 pub use recovery::Recovery;
 use scopes::Scopes;
 pub use security::Security;
+pub use stamp::{Place, Stamp};
 pub use walk::EntryView;
 
 /// What a cache may take.

@@ -85,6 +85,22 @@ impl<H: Head> Store<H> {
         change(shard.ring(slot.ring()).words(&self.arena, slot.position()));
         true
     }
+
+    /// Does the same for the entry that was found in a slot, if it is still in the same place and
+    /// nobody holds the mutex.
+    pub(crate) fn try_change(&self, hash: u64, found: Slot, change: impl Fn(&[AtomicU64])) -> bool {
+        let Some(shard) = self.shard(hash) else { return false };
+        let Ok(_writer) = shard.writer.try_lock() else { return false };
+        let is_found = |at: &AtomicU64| {
+            let slot = Slot(at.load(Ordering::Relaxed));
+            slot.tag() == found.tag() && slot.is_same_place(found.ring(), found.position())
+        };
+        let is_there = self.index.bucket_of(hash).iter().any(is_found);
+        if is_there {
+            change(shard.ring(found.ring()).words(&self.arena, found.position()));
+        }
+        is_there
+    }
 }
 
 impl Shard {

@@ -1,7 +1,8 @@
 //! The cache's public face: what goes in comes out, older; what does not fit is not kept.
 
 use cache::{
-    Ageing, Cache, Entry, Flush, Freshness, Hit, Key, KeyBits, Limits, Now, Refusal, Scope, Security, Stored,
+    Ageing, Cache, Entry, Flush, Freshness, Hit, Key, KeyBits, Limits, Now, Refusal, Scope, Security, Stamp,
+    Stored,
 };
 use wire::{Class, EdeCode, Flags, Folded, HashKey, Name, NameBuf, Rcode, Rtype};
 
@@ -306,4 +307,88 @@ fn a_cache_of_nothing_answers_nothing() {
         assert!(look(&cache, &key, 0).is_none());
         assert_eq!(cache.flush(Flush::All), 0);
     }
+}
+
+/// Returns the number of the stamp that is found with the answer for `key`.
+fn stamp_of(cache: &Cache, key: &Key<'_>) -> Option<u64> {
+    cache.lookup_placed(key, Now(0), &mut [], AGEING).map(|(_, stamp, _)| stamp.number())
+}
+
+fn with_room(body: &[u8]) -> Entry<'_> {
+    Entry { flags: Flags::RA.with(Entry::STAMPED), ..entry(body, 300, 100) }
+}
+
+#[test]
+fn an_answer_without_room_has_no_stamp() {
+    let cache = cache_of(1 << 20);
+    let name = name("www.example.org");
+    let key = key(&cache, &name);
+    let _ = cache.insert(&key, &entry(&body(300, 1), 300, 100), Now(0));
+    let (_, _, place) = cache.lookup_placed(&key, Now(0), &mut [], AGEING).expect("kept");
+    let _ = cache.stamp(&key, place, Stamp::new(7));
+    assert_eq!(stamp_of(&cache, &key), Some(0));
+    assert_eq!(look(&cache, &key, 0).map(|(_, octets)| octets), Some(body(300, 1).to_vec()));
+}
+
+#[test]
+fn a_stamp_stays_with_the_answer_that_it_was_written_beside() {
+    let cache = cache_of(1 << 20);
+    let name = name("www.example.org");
+    let key = key(&cache, &name);
+    let stamp = Stamp::new(u64::MAX - 7);
+    let stamped = || cache.lookup_stamped(&key, Now(0), &mut [0; 100], AGEING, stamp);
+    assert_eq!(stamped(), Err(None), "there is no answer");
+    let _ = cache.insert(&key, &with_room(&body(300, 1)), Now(0));
+    assert_eq!(stamped(), Err(Some(Stamp::NONE)), "an answer begins without one");
+    let (_, _, place) = cache.lookup_placed(&key, Now(0), &mut [], AGEING).expect("kept");
+    assert!(cache.stamp(&key, place, stamp));
+    assert_eq!(stamped().map(|hit| hit.needs), Ok(body(300, 1).len()));
+    let other = cache.lookup_stamped(&key, Now(0), &mut [], AGEING, Stamp::new(7));
+    assert_eq!(other, Err(Some(stamp)));
+    assert_eq!(
+        look(&cache, &key, 0).map(|(_, octets)| octets),
+        Some(body(300, 1).to_vec()),
+        "who does not ask for one finds the answer as before"
+    );
+    // Another answer takes its place: what was found out about the old one is not said of it.
+    let _ = cache.insert(&key, &with_room(&body(300, 2)), Now(0));
+    assert!(!cache.stamp(&key, place, stamp));
+    assert_eq!(stamped(), Err(Some(Stamp::NONE)));
+}
+
+#[test]
+fn an_answer_that_is_carried_on_keeps_its_stamp() {
+    let cache = cache_of(1 << 18);
+    let kept = name("kept.example.org");
+    let key_of_kept = key(&cache, &kept);
+    let _ = cache.insert(&key_of_kept, &with_room(&body(300, 1)), Now(0));
+    let (_, _, first) = cache.lookup_placed(&key_of_kept, Now(0), &mut [], AGEING).expect("kept");
+    assert!(cache.stamp(&key_of_kept, first, Stamp::new(5)));
+    let mut number = 0;
+    // It is used all the time, so that it moves while others come and go.
+    let moved = loop {
+        let (_, stamp, place) = cache.lookup_placed(&key_of_kept, Now(0), &mut [], AGEING).expect("in use");
+        assert_eq!(stamp, Stamp::new(5));
+        if !cache.stamp(&key_of_kept, first, Stamp::new(5)) {
+            break place;
+        }
+        assert!(number < 100_000, "it never moves");
+        let other = name(&format!("other-{number}.example.org"));
+        let _ = cache.insert(&key(&cache, &other), &with_room(&body(300, 1)), Now(0));
+        number += 1;
+    };
+    assert!(cache.stamp(&key_of_kept, moved, Stamp::new(6)));
+    assert_eq!(stamp_of(&cache, &key_of_kept), Some(6));
+}
+
+#[test]
+fn a_look_up_for_another_stamp_is_no_use() {
+    let cache = cache_of(1 << 20);
+    let name = name("www.example.org");
+    let key = key(&cache, &name);
+    let _ = cache.insert(&key, &with_room(&body(300, 1)), Now(0));
+    for _ in 0..3 {
+        assert!(cache.lookup_stamped(&key, Now(0), &mut [], AGEING, Stamp::new(1)).is_err());
+    }
+    assert!(look(&cache, &key, 0).is_some_and(|(hit, _)| !hit.popular));
 }
