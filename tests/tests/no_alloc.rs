@@ -8,9 +8,8 @@ use counting::Counting;
 use engine::edit::SvcKeys;
 use engine::gate::rate::RateRule;
 use engine::matchers::TypeSet;
-use engine::ops::answer::{Block, BlockWith, Build, Respond};
-use engine::ops::cache::CacheRules;
-use engine::ops::cache::CacheStep;
+use engine::ops::answer::{Block, BlockWith, Build, Listed, Respond};
+use engine::ops::cache::{CacheRules, CacheStep, Early};
 use engine::ops::edit::{Edit, Instead, Rebind, Selection};
 use engine::ops::forward::ForwardStep;
 use engine::ops::outgoing::{Change, OptionChange, OutFlag, SubnetChange};
@@ -21,7 +20,7 @@ use engine::{Client, Engine, PoolId, Reply, Transport, Verdict};
 use gannet_tests::bare::{
     KEY, TTL, client, engine, engine_of, engine_serving, fetch, later, splitting, warm,
 };
-use sets::{AddressSet, AddressSetBuilder, Reach};
+use sets::{AddressSet, AddressSetBuilder, BlocklistBuilder, NameSetBuilder, Reach, Treatment, Trigger};
 use testkit::corpus::{CACHED, LOCAL, cases};
 use testkit::{Answer, Ask, Heard};
 use wire::rdata::SvcKey;
@@ -441,7 +440,7 @@ fn what_is_learned_is_found_without_allocation() {
     let names = sets::DynamicNames::new(&KEY, 100, Some(60));
     names.add(testkit::name("learned.example").as_name(), 0, None);
     names.add_alone(testkit::name("alone.example").as_name(), 0, None);
-    let mut builder = sets::NameSetBuilder::new(&KEY);
+    let mut builder = NameSetBuilder::new(&KEY);
     builder.live(Arc::new(names));
     let in_set = Op::SkipUnless(Matcher::Qname(Arc::new(builder.compile())), 1);
     let mut engine =
@@ -460,7 +459,7 @@ fn what_is_learned_is_found_without_allocation() {
 
 #[test]
 fn a_list_that_changes_is_asked_without_allocation() {
-    let mut rules = sets::NameSetBuilder::new(&KEY);
+    let mut rules = NameSetBuilder::new(&KEY);
     for (line, name) in (1..).zip(["stays.example", "goes.example"]) {
         rules.name(testkit::name(name).as_name(), Reach::ItselfAndBelow, line);
     }
@@ -468,7 +467,7 @@ fn a_list_that_changes_is_asked_without_allocation() {
     let none = sets::RulesOfName::default();
     assert!(names.set(testkit::name("goes.example").as_name(), none));
     assert!(names.set(testkit::name("comes.example").as_name(), sets::RulesOfName { alone: true, ..none }));
-    let mut builder = sets::NameSetBuilder::new(&KEY);
+    let mut builder = NameSetBuilder::new(&KEY);
     builder.changing(Arc::new(names));
     let in_set = Op::SkipUnless(Matcher::Qname(Arc::new(builder.compile())), 1);
     let mut engine =
@@ -627,6 +626,52 @@ fn changing_answers_and_outgoing_queries_is_free() {
     let query = Ask::new("plain.example.org", Rtype::A).bytes();
     let heard = answer(&mut engine, "outgoing", &query, &client(Transport::Udp)).expect("a reply");
     assert_eq!(heard.answers().len(), 3);
+}
+
+#[test]
+fn finding_out_that_rules_leave_an_answer_alone_is_free() {
+    let cache = Arc::new(cache::Cache::new(cache::Limits { octets_max: 1 << 20 }, KEY));
+    let step = CacheStep { cache, rules: CacheRules::default(), view: 0, continues: true };
+    let forward =
+        ForwardStep { pool: PoolId(0), members: 0, forwards_client_subnet: false, trusts_ad: false };
+    let mut list = BlocklistBuilder::new(&KEY);
+    let mut zone = list.zone();
+    let bad = testkit::name("bad.example.org");
+    let treatment = || Some(Treatment::Rcode(Rcode::NXDOMAIN));
+    assert!(zone.rule(Trigger::Name(bad.as_name()), treatment(), 1));
+    assert!(zone.rule(Trigger::Client([203, 0, 113, 0].into(), 24), treatment(), 2));
+    assert!(zone.rule(Trigger::Answer([203, 0, 113, 0].into(), 24), treatment(), 3));
+    list.add_zone(zone.compile());
+    let names = Arc::new(NameSetBuilder::new(&KEY).compile());
+    let list = Arc::new(list.compile(names, Vec::new(), Vec::new()));
+    let listed = || {
+        let with = BlockWith::Rcode(Rcode::NXDOMAIN);
+        let (ttl, ede) = (Ttl::new(60), None);
+        let block = Block { with, ttl, ede, authoritative: true, has_soa: false, continues: false };
+        let list = Arc::clone(&list);
+        Op::Answer(Build::Listed(Listed { list, block, overrides: false, by_address: true, labels: None }))
+    };
+    let in_view = Matcher::Client(prefix("198.51.100.0", 24));
+    let mut engine = engine_of(
+        None,
+        vec![
+            Op::Cache(step.early(Early::Yes)),
+            Op::SkipUnless(in_view, 1),
+            Op::Drop,
+            listed(),
+            Op::Cache(step),
+            Op::SkipIf(Matcher::Answer, 1),
+            Op::Forward(forward),
+            listed(),
+        ],
+    );
+    let ask = Ask::new("plain.example.org", Rtype::A).edns(1232);
+    fetch(&mut engine, &ask, Some(&Answer::a(TTL, Ipv4Addr::new(192, 0, 2, 1))));
+    let query = ask.bytes();
+    for what in ["finding out", "early", "early again"] {
+        let heard = answer(&mut engine, what, &query, &client(Transport::Udp)).expect("a reply");
+        assert_eq!(heard.answers().len(), 1, "{what}");
+    }
 }
 
 #[test]

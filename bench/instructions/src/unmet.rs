@@ -6,7 +6,7 @@ use cache::Cache;
 use engine::local::LocalBuilder;
 use engine::matchers::Matcher;
 use engine::ops::answer::{Block, BlockWith, Build, Listed};
-use engine::ops::cache::{CacheRules, CacheStep};
+use engine::ops::cache::{CacheRules, CacheStep, Early};
 use engine::ops::forward::ForwardStep;
 use engine::program::Op;
 use engine::{PoolId, special};
@@ -63,8 +63,16 @@ fn local() -> Op {
 }
 
 fn steps(unmet: Unmet, cache: &Arc<Cache>) -> Vec<Op> {
+    let list = match unmet {
+        Unmet::Nothing | Unmet::ViewsAndTags => None,
+        Unmet::PolicyZone => Some(policy_zone(false)),
+        Unmet::PolicyZoneOfAddresses => Some(policy_zone(true)),
+    };
+    let rules = CacheRules { prefetch_percent: 0, ..CacheRules::default() };
+    let step = CacheStep { cache: Arc::clone(cache), rules, view: 0, continues: list.is_some() };
     let mut ops = match unmet {
         Unmet::ViewsAndTags => vec![
+            Op::Cache(step.early(Early::OfOrdinaryClients)),
             // The zones of the view, for its clients, and those of all, for all others.
             Op::SkipUnless(clients([10, 1, 0, 0], 16), 3),
             Op::SkipUnless(below("view.example"), 1),
@@ -76,18 +84,12 @@ fn steps(unmet: Unmet, cache: &Arc<Cache>) -> Vec<Op> {
             Op::Reject(Rcode::REFUSED, None),
             local(),
         ],
-        Unmet::Nothing | Unmet::PolicyZone | Unmet::PolicyZoneOfAddresses => vec![local()],
+        Unmet::Nothing => vec![local()],
+        Unmet::PolicyZone | Unmet::PolicyZoneOfAddresses => vec![Op::Cache(step.early(Early::Yes)), local()],
     };
-    let list = match unmet {
-        Unmet::Nothing | Unmet::ViewsAndTags => None,
-        Unmet::PolicyZone => Some(policy_zone(false)),
-        Unmet::PolicyZoneOfAddresses => Some(policy_zone(true)),
-    };
-    let rules = CacheRules { prefetch_percent: 0, ..CacheRules::default() };
-    let (cache, continues) = (Arc::clone(cache), list.is_some());
     ops.extend(list.as_ref().map(listed));
     ops.extend([
-        Op::Cache(CacheStep { cache, rules, view: 0, continues }),
+        Op::Cache(step),
         Op::SkipIf(Matcher::Answer, 1),
         Op::Forward(ForwardStep {
             pool: PoolId(0),

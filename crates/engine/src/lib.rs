@@ -52,11 +52,11 @@ pub use run::want::{EndedBranch, SharedSplit, SplitWant, Want};
 pub use sets::{NameServer, NameServers};
 
 use admission::{clear_ra, denied, note_of};
+use answer::Answer;
 use answer::chaos::Chaos;
 use answer::finish::{To, complete, complete_inlined, cookie_alone, header_only};
 use answer::put::put_record;
 use answer::texts::Texts;
-use answer::{Answer, Interim};
 use clients::gate::Admission;
 use clients::gate::cookie::Proof;
 use events::{EventContext, EventSink, Path};
@@ -66,10 +66,11 @@ use peers::{is_between_servers, is_transfer, no_transfers};
 use program::Position;
 use query::names::Sought;
 use query::request::Request;
-use resume::{Prefetched, told};
+use resume::told;
 use run::buffers::Buffers;
 use run::context::{Context, WorkerState};
 use run::state::{End, Run, nothing};
+use sets::State;
 use wire::query::{Malformed, cookie_only};
 use wire::{Class, EdeCode, Flags, Folded, Header, OptionCode, Query, Rcode, Rtype};
 
@@ -94,6 +95,10 @@ impl Verdict {
     }
 }
 
+/// What is found out about answers is noted again when neither policy nor sets have changed for so
+/// long: sets that change all the time would have it found out for every query.
+const QUIET_MS: u64 = 100;
+
 /// One worker's engine: its snapshot, buffers and counters.
 pub struct Engine {
     snapshot: Arc<Snapshot>,
@@ -114,6 +119,10 @@ pub struct Engine {
     limited: u32,
     /// Where the program's first cache step is, if that cache is so large that looking ahead pays.
     large_cache_step: Option<usize>,
+    /// How often sets were changed that the program looks into.
+    changes: u64,
+    /// When what is found out about answers is worth noting again, on the monotonic clock.
+    settles_at_ms: u64,
 }
 
 impl Engine {
@@ -123,7 +132,7 @@ impl Engine {
         // Each worker has counters of its own, so that each has a sequence of its own. Never zero.
         let is_watched = snapshot.is_watched();
         let seed = snapshot.key.mix(Arc::as_ptr(&counters) as u64, generation) | 1;
-        Self {
+        let mut engine = Self {
             snapshot,
             cell,
             generation,
@@ -143,7 +152,12 @@ impl Engine {
             folded: Folded::root(),
             limited: 0,
             large_cache_step: None,
-        }
+            changes: 0,
+            settles_at_ms: 0,
+        };
+        engine.changes = engine.snapshot.program.reliance().changes();
+        engine.number_state();
+        engine
     }
 
     /// Tells jobs about queries from now on.
@@ -166,7 +180,27 @@ impl Engine {
         self.state.now = now;
         if self.cell.generation() != self.generation {
             self.adopt();
+        } else if self.snapshot.program.reliance().changes() != self.changes {
+            self.forget_state();
+        } else if now.monotonic_ms >= self.settles_at_ms {
+            self.number_state();
         }
+    }
+
+    /// Notes that policy or sets have changed: nothing is known of answers now.
+    #[cold]
+    fn forget_state(&mut self) {
+        self.changes = self.snapshot.program.reliance().changes();
+        self.buffers.memo.set_epoch(0, &self.snapshot);
+        self.settles_at_ms = self.state.now.monotonic_ms.saturating_add(QUIET_MS);
+    }
+
+    /// Takes the number of the state that policy and sets are in.
+    #[cold]
+    fn number_state(&mut self) {
+        let state = State { generation: self.generation, changes: self.changes };
+        self.buffers.memo.set_epoch(self.cell.epoch(state), &self.snapshot);
+        self.settles_at_ms = u64::MAX;
     }
 
     /// Returns the bits for [`Client::connection`], as of the snapshot in use; see
@@ -199,6 +233,7 @@ impl Engine {
         let old_authority = std::mem::replace(&mut self.state.authority, authority);
         self.generation = generation;
         self.is_watched = self.snapshot.is_watched();
+        self.forget_state();
         self.measure_cache();
         self.cell.reclaim(old);
         self.cell.reclaim_authority(old_authority);
@@ -342,7 +377,9 @@ impl Engine {
         let context = self.state.context(&self.snapshot);
         let is_whole = self.snapshot.program.changes_answers();
         let mut work = self.buffers.workspace(&mut self.events, None);
-        if !is_whole {
+        if is_whole {
+            work.direct = Some(reply.buffer());
+        } else {
             work.message = reply.buffer();
         }
         let end = run.walk::<T, OUTSIDE>(&context, &mut work, tracer);
@@ -369,19 +406,21 @@ impl Engine {
                 return Verdict::Defer(suspended.began(self.state.now, tracer.path()));
             }
         };
+        // Nothing may have worked on it after all.
+        let is_whole = is_whole && work.direct.is_some();
         if !run.event_set.is_empty() {
             let message: &[u8] = if is_whole { &self.buffers.message } else { reply.buffer() };
             tell(&mut self.events, &context, &run, Some((answer, message)), tracer.path());
         }
         tracer.answered(answer.validation());
-        let Run { interim: Interim { marks, .. }, outgoing, prefetch, .. } = run;
         let is_written = if is_whole {
             self.buffers.send(&context, to, answer, reply)
         } else {
             complete_inlined(&context, to, answer, reply)
         };
-        if let Some((at, fill)) = prefetch {
-            self.begin_prefetch(to, name_hash, Prefetched { at, fill, marks, outgoing });
+        if let Some(after) = run.after {
+            let sent = (run.interim.marks, run.outgoing);
+            self.follow_up(to, name_hash, after, sent);
         }
         Verdict::of(is_written)
     }

@@ -26,7 +26,7 @@ use crate::query::request::Request;
 use crate::run::buffers::{Buffers, PREFETCHES_MAX, Workspace};
 use crate::run::context::Context;
 use crate::run::splits::BranchEnd;
-use crate::run::state::{End, Run, nothing};
+use crate::run::state::{After, End, Run, nothing};
 use crate::run::suspended::{BranchOf, Kept, Suspended, recovery};
 use crate::run::want::Want;
 use crate::{Engine, Verdict};
@@ -347,9 +347,33 @@ impl Engine {
         self.buffers.distances.measured(probe, micros, self.state.now);
     }
 
+    /// Does what is left to do when a query has its answer. It went through steps with what `sent`
+    /// says.
+    #[cold]
+    pub(crate) fn follow_up(
+        &mut self,
+        to: &To<'_>,
+        name_hash: u64,
+        after: After,
+        (marks, outgoing): (u64, Outgoing),
+    ) {
+        let missed = match after {
+            After::Prefetch(at, fill) => {
+                return self.begin_prefetch(to, name_hash, Prefetched { at, fill, marks, outgoing });
+            }
+            After::Prove(missed) => missed,
+        };
+        let To { query, client, proof, .. } = *to;
+        let sought = Sought::new(&self.folded, name_hash);
+        let request = Request { query, client, proof, folded: &self.folded, sought };
+        let run = Run { outgoing, ..Run::new(request, missed.at) };
+        let context = self.state.context(&self.snapshot);
+        run.prove(&missed, &context, &mut self.buffers.workspace(&mut self.events, None));
+    }
+
     /// Prepares a fetch that no client waits for, from the step after a cache look-up on.
     #[cold]
-    pub(crate) fn begin_prefetch(&mut self, to: &To<'_>, name_hash: u64, prefetch: Prefetched) {
+    fn begin_prefetch(&mut self, to: &To<'_>, name_hash: u64, prefetch: Prefetched) {
         if self.buffers.prefetches.len() >= PREFETCHES_MAX {
             return;
         }

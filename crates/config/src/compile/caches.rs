@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use engine::ops::cache::CacheRules;
+use engine::ops::cache::{CacheRules, Early};
 use plan::caches::{CachePlan, DumpPlan};
 use values::ttl;
 
@@ -38,6 +38,8 @@ fn rules(settings: &CacheSettings) -> CacheRules {
         keeps_subnets_apart: false,
         keeps_do_apart: false,
         keeps_ttls: settings.original_ttl,
+        early: Early::No,
+        keeps_stamps: false,
         answers_without_rd: false,
     }
 }

@@ -3,6 +3,7 @@
 //! becomes of them.
 
 mod answers;
+mod early;
 mod reader;
 
 use std::net::IpAddr;

@@ -174,6 +174,10 @@ impl Recorder {
 }
 
 impl Tracer for Recorder {
+    fn wants_every_step(&self) -> bool {
+        true
+    }
+
     fn step(&mut self, at: u16, outcome: StepOutcome) {
         let did = match outcome {
             StepOutcome::Done => Did::Something,

@@ -59,6 +59,12 @@ pub trait Tracer {
     /// Something decided before the first step.
     fn note(&mut self, note: Note);
 
+    /// Returns whether every step is to be seen, also those that are known to do nothing.
+    #[inline(always)]
+    fn wants_every_step(&self) -> bool {
+        false
+    }
+
     /// The query has an answer, of which validation made this.
     #[inline(always)]
     fn answered(&mut self, _: Security) {}

@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use sets::{Asking, Blocklist, ListedRecord, Treatment};
+use sets::{Asking, Blocklist, ListedRecord, Ruling, Treatment};
 use wire::name::NAME_OCTETS_MAX;
 use wire::{EdeCode, Header, NameBuf, Rcode, Rtype, Ttl};
 
@@ -299,13 +299,24 @@ impl Respond {
     }
 }
 
+/// What a list says about a query.
+struct Found<'l> {
+    ruling: Ruling<'l>,
+    /// What stays of the answer.
+    kept: Answer,
+    /// Where the name stands that it is about.
+    name_at: usize,
+    /// The name that is asked for in its place.
+    target: Option<NameBuf>,
+}
+
 impl Listed {
-    /// Does what the list says about a query: of the name, of the names that the answer's aliases
-    /// lead to, and of its addresses.
-    fn build(&self, step: u16, making: &Making<'_>, message: &mut [u8]) -> Built {
-        let Self { list, block, overrides, by_address, labels } = self;
-        let Making { request, env, interim, events } = *making;
-        let facts = Facts { request, interim, env, message };
+    /// Finds what the list says about a query, and what of the answer it is about; nothing if that
+    /// leaves the query alone.
+    #[inline(always)]
+    fn find<'l>(&'l self, facts: &Facts<'_>) -> Option<Found<'l>> {
+        let Self { list, overrides, by_address, .. } = self;
+        let request = facts.request;
         let mut addresses = [IpAddr::V4(Ipv4Addr::UNSPECIFIED); ADDRESSES_MAX];
         // What stays of the answer: the aliases up to the one whose target the list speaks of.
         let mut kept = Answer::empty(Rcode::NOERROR, None);
@@ -335,9 +346,22 @@ impl Listed {
                 name_at = rdata_at;
             }
         }
-        let Some(ruling) = ruling.filter(|ruling| *overrides || !ruling.is_allowed) else {
-            return Built::Nothing;
-        };
+        let ruling = ruling.filter(|ruling| *overrides || !ruling.is_allowed)?;
+        Some(Found { ruling, kept, name_at, target })
+    }
+
+    /// Returns whether the list leaves a query alone.
+    pub(crate) fn says_nothing(&self, facts: &Facts<'_>) -> bool {
+        self.find(facts).is_none()
+    }
+
+    /// Does what the list says about a query: of the name, of the names that the answer's aliases
+    /// lead to, and of its addresses.
+    fn build(&self, step: u16, making: &Making<'_>, message: &mut [u8]) -> Built {
+        let Self { block, overrides, labels, .. } = self;
+        let Making { request, env, interim, events } = *making;
+        let Some(found) = self.find(&Facts { request, interim, env, message }) else { return Built::Nothing };
+        let Found { ruling, kept, name_at, mut target } = found;
         let question = &request.query.question;
         if kept.octets == 0 && question.qtype == Rtype::CNAME {
             // Who asks for an alias wants nothing of what it leads to.

@@ -282,7 +282,7 @@ impl SplitStep {
     }
 
     /// Returns whether its branches run the steps after it.
-    pub(crate) const fn is_rest(&self) -> bool {
+    pub const fn is_rest(&self) -> bool {
         matches!(self.branches, Branches::Rest)
     }
 

@@ -4,12 +4,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use cache::Cache;
 use sets::NameSet;
 
 use super::Program;
 use super::op::{Next, Op};
+use super::reliance::reliance;
 use super::shortlist::Shortlist;
 use crate::matchers::Matcher;
+use crate::ops::cache::Early;
 use crate::ops::forward::ForwardStep;
 use crate::ops::watch::Watched;
 
@@ -98,6 +101,7 @@ impl Program {
         }
         find_sharing(&mut ops);
         want_servers(&mut ops);
+        keep_stamps(&mut ops);
         let changes_answers = ops.iter().any(|op| match op {
             Op::Cache(cache) => cache.continues,
             Op::Edit(_) | Op::Answer(_) | Op::Split(_) | Op::Quickest(_) => true,
@@ -107,6 +111,7 @@ impl Program {
         let asks_zones = ops.iter().any(|op| matches!(op, Op::Zone(_)));
         let has_zones = asks_zones || ops.iter().any(|op| matches!(op, Op::ZoneSet(..)));
         let reads_subnets = ops.iter().any(Op::reads_subnets);
+        let reliance = reliance(&ops);
         let watched: Arc<[Watched]> = ops.iter().filter_map(Op::watched).collect();
         Ok(Self {
             ops: ops.into_boxed_slice(),
@@ -118,6 +123,7 @@ impl Program {
             reads_subnets,
             has_zones,
             watched: (!watched.is_empty()).then_some(watched),
+            reliance,
         })
     }
 }
@@ -244,6 +250,20 @@ fn want_servers(ops: &mut [Op]) {
     for op in ops {
         if let Op::Recurse(step) = op {
             step.wants_servers = looks_at_servers;
+        }
+    }
+}
+
+/// Has caches keep answers with room for stamps that steps look into early.
+fn keep_stamps(ops: &mut [Op]) {
+    let is_early = |op: &Op| match op {
+        Op::Cache(cache) if cache.rules.early != Early::No => Some(Arc::clone(&cache.cache)),
+        _ => None,
+    };
+    let stamped: Vec<Arc<Cache>> = ops.iter().filter_map(is_early).collect();
+    for op in ops {
+        if let Op::Cache(cache) = op {
+            cache.rules.keeps_stamps = stamped.iter().any(|early| Arc::ptr_eq(early, &cache.cache));
         }
     }
 }

@@ -3,15 +3,17 @@
 //! A compiled policy: a list of steps with forward skips and acyclic calls, so that every query
 //! ends.
 
+pub mod certain;
 pub mod check;
 pub mod op;
 pub mod position;
+mod reliance;
 pub mod shortlist;
 pub mod snapshot;
 
 use std::sync::Arc;
 
-use sets::NameSet;
+use sets::{NameSet, Reliance};
 use wire::{EdeCode, HashKey};
 
 pub use crate::matchers::Matcher;
@@ -40,6 +42,7 @@ pub struct Program {
     reads_subnets: bool,
     /// The lists with response policy zones that steps look at, if there are any.
     watched: Option<Arc<[Watched]>>,
+    reliance: Reliance,
 }
 
 impl Program {
@@ -74,6 +77,12 @@ impl Program {
     /// in whole, however little the client takes.
     pub(crate) const fn changes_answers(&self) -> bool {
         self.changes_answers
+    }
+
+    /// Returns what steps rely on besides question and answer.
+    #[inline(always)]
+    pub(crate) const fn reliance(&self) -> &Reliance {
+        &self.reliance
     }
 
     /// Returns what [`Op::Seek`] looks at.

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use sets::{Epochs, State};
 use wire::HashKey;
 use zone::Zones;
 
@@ -140,6 +141,7 @@ impl Snapshot {
 pub struct SnapshotCell {
     generation: AtomicU64,
     newest: Mutex<Newest>,
+    epochs: Mutex<Epochs>,
     /// Frees old snapshots on a thread of their own: gigabytes are not freed between two packets.
     reclaim: Mutex<Sender<Arc<Snapshot>>>,
     /// Likewise zones.
@@ -158,6 +160,7 @@ impl SnapshotCell {
         Self {
             generation: AtomicU64::new(1),
             newest: Mutex::new(Newest { snapshot: first, authority: None }),
+            epochs: Mutex::default(),
             reclaim: Mutex::new(reclaim),
             reclaim_zones: Mutex::default(),
         }
@@ -181,6 +184,14 @@ impl SnapshotCell {
     /// Returns the generation of what is newest.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
+    }
+
+    /// Returns the number of a state of snapshot, zones and sets: another one for each, and zero
+    /// for one that is over. Notes beside answers are made with it, so that caches belong to one
+    /// cell.
+    #[cold]
+    pub(crate) fn epoch(&self, state: State) -> u32 {
+        self.epochs.lock().unwrap_or_else(PoisonError::into_inner).of(state)
     }
 
     /// Returns the newest snapshot, the zones, and their generation.

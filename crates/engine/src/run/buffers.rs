@@ -1,13 +1,13 @@
 //! The buffers of a worker's engine, which queries borrow.
 
 use super::context::Context;
+use super::memo::Memo;
 use super::suspended::Suspended;
 use crate::answer::Answer;
 use crate::answer::edit::{Shape, ttl_offsets};
 use crate::answer::finish::{To, complete};
 use crate::answer::reply::Reply;
 use crate::ops::quickest::Distances;
-use crate::program::shortlist::Candidates;
 use events::EventSink;
 
 /// Records of an upstream's reply whose TTLs we can age; replies with more are refused.
@@ -20,6 +20,9 @@ pub(crate) const PREFETCHES_MAX: usize = 64;
 pub(crate) struct Workspace<'w> {
     /// The message in the making: the records of the answer start after the question's place.
     pub(crate) message: &'w mut [u8],
+    /// The reply's own buffer where the message is made elsewhere, because steps work on it: taken
+    /// by what writes an answer there that no step works on.
+    pub(crate) direct: Option<&'w mut [u8]>,
     /// Free for any step to use.
     pub(crate) spare: &'w mut [u8],
     /// Where the TTL fields of the answer are, counted from the end of the question.
@@ -33,8 +36,8 @@ pub(crate) struct Workspace<'w> {
     /// Work that no client waits for.
     #[expect(clippy::vec_box, reason = "they come and go as boxes")]
     pub(crate) prefetches: &'w mut Vec<Box<Suspended>>,
-    /// What is left of the last shortlist that was looked at.
-    pub(crate) candidates: &'w mut Candidates,
+    /// What is remembered from query to query.
+    pub(crate) memo: &'w mut Memo,
 }
 
 impl Workspace<'_> {
@@ -51,9 +54,10 @@ impl Workspace<'_> {
 
     /// Lends everything out for another answer but the first octets of `spare`.
     pub(crate) fn behind(&mut self, spare_octets: usize) -> Workspace<'_> {
-        let Workspace { message, spare, ttl_offsets, events, distances, prefetches, candidates, .. } = self;
+        let Workspace { message, spare, ttl_offsets, events, distances, prefetches, memo, .. } = self;
         let spare = spare.get_mut(spare_octets..).unwrap_or(&mut []);
-        Workspace { message, spare, ttl_offsets, ttl_count: None, events, distances, prefetches, candidates }
+        let (direct, ttl_count) = (None, None);
+        Workspace { message, direct, spare, ttl_offsets, ttl_count, events, distances, prefetches, memo }
     }
 }
 
@@ -66,7 +70,7 @@ pub(crate) struct Buffers {
     #[expect(clippy::vec_box, reason = "they come and go as boxes")]
     pub(crate) prefetches: Vec<Box<Suspended>>,
     pub(crate) distances: Distances,
-    pub(crate) candidates: Box<Candidates>,
+    pub(crate) memo: Box<Memo>,
 }
 
 impl Buffers {
@@ -77,7 +81,7 @@ impl Buffers {
             ttl_offsets: vec![0; RECORDS_MAX].into_boxed_slice(),
             prefetches: Vec::with_capacity(PREFETCHES_MAX),
             distances: Distances::default(),
-            candidates: Box::default(),
+            memo: Box::default(),
         }
     }
 
@@ -106,13 +110,14 @@ impl Buffers {
     ) -> Workspace<'w> {
         Workspace {
             message: &mut self.message,
+            direct: None,
             spare: &mut self.spare,
             ttl_offsets: &mut self.ttl_offsets,
             ttl_count,
             events,
             distances: &mut self.distances,
             prefetches: &mut self.prefetches,
-            candidates: &mut self.candidates,
+            memo: &mut self.memo,
         }
     }
 }

@@ -8,7 +8,8 @@ use zone::Zones;
 
 use super::buffers::Workspace;
 use super::context::Context;
-use super::state::{End, Run};
+use super::proof::Missed;
+use super::state::{After, End, Run};
 use super::want::Want;
 use crate::answer::edit::Draft;
 use crate::answer::local::{LocalAnswer, LocalData};
@@ -18,7 +19,7 @@ use crate::matchers::Matcher;
 use crate::observe::trace::{StepOutcome, Tracer};
 use crate::ops;
 use crate::ops::answer::{Build, Built, Making};
-use crate::ops::cache::{Asked, CacheStep, Fill, Found, Outlook, key_bits};
+use crate::ops::cache::{Asked, CacheStep, Early, Fill, Found, Outlook};
 use crate::ops::edit::Edit;
 use crate::ops::forward::ForwardStep;
 use crate::ops::quickest::Quickest;
@@ -181,7 +182,7 @@ impl Run<'_> {
         let shortlists = context.snapshot.program.shortlists();
         let Some(list) = shortlists.get(usize::from(seek.list)) else { return };
         let facts = self.facts(&context.env, work.message);
-        let (to, looked) = list.seek(seek, facts, self.looked, work.candidates);
+        let (to, looked) = list.seek(seek, facts, self.looked, &mut work.memo.candidates);
         if to != self.at.next() {
             tracer.skipped(step, (list, seek, to), facts);
             self.at.go_to(to);
@@ -209,6 +210,9 @@ impl Run<'_> {
         work: &mut Workspace<'_>,
         tracer: &mut T,
     ) -> Option<Answer> {
+        if cache.rules.early != Early::No {
+            return self.look_up_early(step, cache, context, work, tracer);
+        }
         let Context { counters, env, .. } = context;
         let Request { query, folded, ref sought, .. } = self.request;
         if !cache.rules.answers_without_rd
@@ -218,7 +222,7 @@ impl Run<'_> {
             return Some(refusal);
         }
         let subnet = self.outgoing.subnet(query, cache.rules.keeps_subnets_apart);
-        let bits = key_bits(self.outgoing.wants_dnssec(query), self.outgoing.checking_disabled(query));
+        let bits = self.key_bits();
         let out = work.message.get_mut(self.request.body_at()..).unwrap_or(&mut []);
         let fill = |has_stale| Fill { step, subnet, bits, has_stale };
         let asked = Asked { query, folded, name_hash: sought.hash(), subnet, bits };
@@ -235,11 +239,11 @@ impl Run<'_> {
                     Outlook::Fresh => counters.cache_hits.bump(),
                     Outlook::Prefetch => {
                         counters.cache_hits.bump();
-                        self.prefetch = Some((self.at, fill(false)));
+                        self.after = Some(After::Prefetch(self.at, fill(false)));
                     }
                     Outlook::Refresh => {
                         counters.cache_stale.bump();
-                        self.prefetch = Some((self.at, fill(true)));
+                        self.after = Some(After::Prefetch(self.at, fill(true)));
                     }
                     Outlook::Stale => counters.cache_stale.bump(),
                     Outlook::Failure => counters.cache_failures.bump(),
@@ -257,6 +261,59 @@ impl Run<'_> {
                 None
             }
         }
+    }
+
+    /// Looks in a cache for an answer that is known to be left alone by the steps after this one.
+    /// If there is none, nothing has happened.
+    #[inline(never)]
+    fn look_up_early<T: Tracer + ?Sized>(
+        &mut self,
+        step: u16,
+        cache: &CacheStep,
+        context: &Context<'_>,
+        work: &mut Workspace<'_>,
+        tracer: &mut T,
+    ) -> Option<Answer> {
+        let Context { counters, env, snapshot, .. } = context;
+        let Request { query, client, folded, ref sought, .. } = self.request;
+        // The steps would find marks, or an answer, that they would not find in other queries.
+        let is_at_start = self.interim.marks == 0
+            && self.interim.answer.is_none()
+            && !matches!(self.after, Some(After::Prove(_)));
+        if !is_at_start || !query.header.flags.has(Flags::RD) || tracer.wants_every_step() {
+            return None;
+        }
+        let told;
+        let address = if env.trusted_peers.is_empty() {
+            &client.address
+        } else {
+            told = client.address_of(query, env.trusted_peers);
+            &told
+        };
+        let known = work.memo.known(cache.rules.early, snapshot, address)?;
+        let subnet = self.outgoing.subnet(query, cache.rules.keeps_subnets_apart);
+        let asked = Asked { query, folded, name_hash: sought.hash(), subnet, bits: self.key_bits() };
+        let body_at = self.request.body_at();
+        let room = work.direct.as_deref_mut().unwrap_or(work.message).get_mut(body_at..).unwrap_or(&mut []);
+        let mut answer = match cache.look_up_stamped(&asked, env.now.cache, room, known) {
+            Ok(answer) => answer,
+            Err(is_open) => {
+                if is_open {
+                    self.after = Some(After::Prove(Missed { step, at: self.at, known }));
+                }
+                return None;
+            }
+        };
+        if let Some(direct) = work.direct.take() {
+            work.message = direct;
+        }
+        answer.subnet_bits = self.outgoing.echoed_bits(query, subnet);
+        if subnet.is_some() {
+            counters.cache_subnets.bump();
+        }
+        counters.cache_hits.bump();
+        tracer.step(step, StepOutcome::Looked(Some(true)));
+        Some(answer)
     }
 
     /// Looks in zones; what they have is not kept in caches.

@@ -3,6 +3,8 @@
 pub(crate) mod buffers;
 pub(crate) mod context;
 mod interpret;
+pub(crate) mod memo;
+pub(crate) mod proof;
 pub(crate) mod splits;
 pub(crate) mod state;
 pub(crate) mod suspended;

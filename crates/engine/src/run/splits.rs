@@ -7,7 +7,7 @@ use wire::{Folded, Header, Message, Query};
 
 use super::buffers::{PREFETCHES_MAX, Workspace};
 use super::context::Context;
-use super::state::{End, Run};
+use super::state::{After, End, Run};
 use super::suspended::{BranchOf, Suspended};
 use super::want::{SharedSplit, SplitWant, Want};
 use crate::answer::failure::Failure;
@@ -271,8 +271,10 @@ impl Run<'_> {
         tracer: &mut T,
     ) -> BranchEnd {
         let end = self.interpret(context, work, tracer);
-        if let Some((at, fill)) = self.prefetch {
-            self.send_prefetch(at, fill, context, work);
+        match self.after {
+            None => {}
+            Some(After::Prefetch(at, fill)) => self.send_prefetch(at, fill, context, work),
+            Some(After::Prove(missed)) => self.prove(&missed, context, work),
         }
         match end {
             End::Answer(answer) => {

@@ -2,12 +2,14 @@
 //!
 //! A query under way.
 
+use cache::KeyBits;
 use wire::{EdeCode, Rcode};
 
+use super::proof::Missed;
 use super::want::Want;
 use crate::answer::{Answer, Interim};
 use crate::matchers::Facts;
-use crate::ops::cache::Fill;
+use crate::ops::cache::{Fill, key_bits};
 use crate::ops::forward::Sending;
 use crate::ops::outgoing::{self, Outgoing};
 use crate::program::{Position, Program};
@@ -24,13 +26,21 @@ pub(crate) struct Run<'q> {
     /// What the query sent by later steps has besides its question.
     pub(crate) outgoing: Outgoing,
     pub(crate) fill: Option<Fill>,
-    /// Set when the answer should be fetched anew behind the client's back: where that begins, and
-    /// what it fills.
-    pub(crate) prefetch: Option<(Position, Fill)>,
+    /// What is done when the query has its answer.
+    pub(crate) after: Option<After>,
     /// Splits that it is inside of.
     pub(crate) depth: u8,
     /// The number of its last look at a shortlist; 0 before the first.
     pub(crate) looked: u64,
+}
+
+/// What is done when a query has its answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum After {
+    /// The answer is fetched anew behind the client's back: from this step on, and it fills this.
+    Prefetch(Position, Fill),
+    /// It is found out whether the answer can be given out early from now on.
+    Prove(Missed),
 }
 
 /// How a run ended.
@@ -56,7 +66,7 @@ impl<'q> Run<'q> {
             event_set: EventSet::NONE,
             outgoing: Outgoing::default(),
             fill: None,
-            prefetch: None,
+            after: None,
             depth: 0,
             looked: 0,
         }
@@ -76,6 +86,13 @@ impl<'q> Run<'q> {
             None => Box::default(),
         };
         Sending { outgoing: &self.outgoing, options, stale_after_ms: self.patience_ms(program) }
+    }
+
+    /// Returns DO and CD as upstreams are asked.
+    #[inline(always)]
+    pub(crate) fn key_bits(&self) -> KeyBits {
+        let query = self.request.query;
+        key_bits(self.outgoing.wants_dnssec(query), self.outgoing.checking_disabled(query))
     }
 
     /// Returns how long the client waits if a stale answer is at hand.

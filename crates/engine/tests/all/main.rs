@@ -5,6 +5,7 @@ mod common;
 
 mod actions;
 mod answers;
+mod early;
 mod edits;
 mod events;
 mod programs;

@@ -233,6 +233,17 @@ impl Server {
         Self::on(cache, snapshot)
     }
 
+    /// Returns one with a cache that is there.
+    pub fn noting_path_on(cache: &Arc<Cache>, ops: Vec<Op>) -> Self {
+        Self::on(Arc::clone(cache), Snapshot { keeps_path: true, ..snapshot(gate(), ops) })
+    }
+
+    /// Takes other steps from now on.
+    pub fn publish(&mut self, ops: Vec<Op>) {
+        self.cell.publish(Arc::new(Snapshot { keeps_path: true, ..snapshot(gate(), ops) }));
+        self.wait(0);
+    }
+
     /// Returns a server whose replies that are too large have as many RRsets as fit.
     pub fn filling_truncated() -> Self {
         let cache = Arc::new(Cache::new(Limits { octets_max: 4 << 20 }, KEY));

@@ -301,7 +301,7 @@ fn map_line(words: &[&str], patterns: &mut NameSetBuilder, rule: u32) -> Result<
 }
 
 impl Emitter<'_> {
-    fn cache(&self, name: &str) -> Option<CacheStep> {
+    pub(super) fn cache(&self, name: &str) -> Option<CacheStep> {
         let cache = self.environment.caches.get(name)?;
         let rules = self.environment.cache_rules.get(name)?;
         // Clients' subnets keep answers apart if any group that fills the cache is told them.

@@ -2,11 +2,13 @@
 
 mod answer;
 mod core;
+mod early;
 mod edit;
 mod event;
 mod fold;
 mod listed;
 mod matcher;
+mod natural;
 mod outgoing;
 mod shortlist;
 
@@ -18,7 +20,7 @@ use std::sync::Arc;
 use diagnostic::{At, Problem, Span};
 use engine::local::LocalData;
 use engine::matchers::rate::RateCells;
-use engine::ops::cache::CacheRules;
+use engine::ops::cache::{CacheRules, Early};
 use engine::ops::zone::Unloaded;
 use engine::program::{CALLS_MAX, Op, Program, ProgramError, STEPS_MAX};
 use engine::records::Records;
@@ -33,7 +35,7 @@ use wire::HashKey;
 
 use crate::action::answer::Answer;
 use crate::action::{Addresses, Meaning, Names};
-use crate::{Action, Condition, ENTRY, Policy, SPLIT, Test, Written, flow};
+use crate::{Action, Condition, ENTRY, Policy, Rule, SPLIT, Test, Written, flow};
 pub use event::Numbers;
 use fold::Folder;
 use matcher::text_test;
@@ -169,6 +171,7 @@ pub fn compile(environment: &Environment<'_>, problems: &mut Vec<Problem>) -> Op
     }
     let last = places.last().copied().unwrap_or(Span::BUILT_IN);
     let place = |at: usize| places.get(at).copied().unwrap_or(last);
+    natural::drop_useless(&mut ops);
     let error = match Program::with_shortlists(ops, shortlists) {
         Ok(program) => {
             return Some(Compiled {
@@ -281,6 +284,7 @@ impl<'a> Emitter<'a> {
         if let Some(span) = written.split {
             self.call(SPLIT, Op::Call, span);
         }
+        self.look_before_views();
         self.views()?;
         let mut starts = BTreeMap::new();
         let mut order = vec![Routine { view: 0, name: ENTRY }];
@@ -365,18 +369,28 @@ impl<'a> Emitter<'a> {
                 _ => rules.push((rule, condition)),
             }
         }
-        self.stretches(&rules, |emitter, rule, condition, end| {
+        let early = self.early_look(&rules);
+        let (before, after) = rules.split_at(early.as_ref().map_or(0, |(at, ..)| *at));
+        self.rules(before)?;
+        if let Some((_, step, place)) = early {
+            self.push(Op::Cache(step.early(Early::Yes)), place);
+        }
+        self.rules(after)?;
+        // The end of the entry policy ends the query; the end of another goes back.
+        let end = if policy.name.value == ENTRY { Op::Accept } else { Op::Return };
+        self.push(end, policy.name.span);
+        Ok(())
+    }
+
+    fn rules(&mut self, rules: &[(&'a Rule, Condition)]) -> Result<(), Span> {
+        self.stretches(rules, |emitter, rule, condition, end| {
             let place = rule.condition.as_ref().map_or(rule.span, |at| at.span);
             emitter.test(condition, false, end, place);
             for action in &rule.actions {
                 emitter.action(&action.value, action.span);
             }
             rule.span
-        })?;
-        // The end of the entry policy ends the query; the end of another goes back.
-        let end = if policy.name.value == ENTRY { Op::Accept } else { Op::Return };
-        self.push(end, policy.name.span);
-        Ok(())
+        })
     }
 
     /// Writes rules that follow each other. `write` writes one and returns its place; what does not

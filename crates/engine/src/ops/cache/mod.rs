@@ -2,6 +2,7 @@
 //!
 //! `cache(name)`: answers from the cache; on a miss, the answer of the steps after it fills it.
 
+mod early;
 mod failures;
 mod stale;
 mod unsigned;
@@ -15,6 +16,8 @@ use super::ttl::TtlRule;
 use crate::answer::texts::Texts;
 use crate::answer::{Answer, SubnetScope};
 use clients::subnet::ClientSubnet;
+pub use early::Early;
+pub(crate) use early::Known;
 
 /// A failure is remembered for at most this long by default (RFC 9520 §3.2: 1 s to 5 min).
 pub const FAILURE_TTL_DEFAULT: Ttl = Ttl::new(5);
@@ -55,6 +58,11 @@ pub struct CacheRules {
     pub keeps_do_apart: bool,
     /// Whether records keep the TTLs that they came with, however old they are.
     pub keeps_ttls: bool,
+    /// Whether the step looks for nothing but answers that the steps after it leave alone.
+    pub early: Early,
+    /// Whether answers are kept with room for what is found out about them: a step looks into the
+    /// cache early. Programs see to that themselves.
+    pub keeps_stamps: bool,
     /// Whether queries without RD are answered too: it shows their clients what others asked for.
     pub answers_without_rd: bool,
 }
@@ -75,6 +83,8 @@ impl Default for CacheRules {
             keeps_subnets_apart: false,
             keeps_do_apart: false,
             keeps_ttls: false,
+            early: Early::No,
+            keeps_stamps: false,
             answers_without_rd: false,
         }
     }
@@ -194,10 +204,10 @@ impl CacheStep {
         // Nothing out of line writes the answer, so that it is made where it ends up.
         let (outlook, ede) = match hit.freshness {
             Freshness::Fresh { left } => {
-                let is_ending = u64::from(left) * 100
-                    <= u64::from(hit.original_ttl) * u64::from(self.rules.prefetch_percent);
-                let is_claimed =
-                    is_ending && hit.popular && may_refresh() && self.cache.try_claim_refresh(key);
+                let is_claimed = self.is_ending(hit, left)
+                    && hit.popular
+                    && may_refresh()
+                    && self.cache.try_claim_refresh(key);
                 let outlook = if is_claimed { Outlook::Prefetch } else { Outlook::Fresh };
                 (outlook, None)
             }
@@ -258,11 +268,22 @@ impl CacheStep {
     }
 
     fn read(&self, key: &Key<'_>, now: Now, out: &mut [u8]) -> Option<Hit> {
-        let ageing = match self.rules.keeps_ttls {
+        self.cache.lookup(key, now, out, self.ageing())
+    }
+
+    #[inline(always)]
+    const fn ageing(&self) -> Ageing {
+        match self.rules.keeps_ttls {
             false => Ageing { stale_ttl: self.rules.stale_ttl.seconds() },
             true => Ageing::NONE,
-        };
-        self.cache.lookup(key, now, out, ageing)
+        }
+    }
+
+    /// Returns whether an answer that is fresh for `left` more seconds is so near its end that it
+    /// is fetched anew if it is popular.
+    #[inline(always)]
+    fn is_ending(&self, hit: &Hit, left: u32) -> bool {
+        u64::from(left) * 100 <= u64::from(hit.original_ttl) * u64::from(self.rules.prefetch_percent)
     }
 
     /// Returns the hash that a look-up will use.
@@ -304,7 +325,10 @@ impl CacheStep {
         let Some((ttl, stale)) = self.lifetime(asked.query.question.qtype, answer, body, ttl_offsets) else {
             return self.displace(asked, now, answer, (&*body, ttl_offsets));
         };
-        let (key, flags) = self.place(asked, now, answer, (body, ttl_offsets));
+        let (key, mut flags) = self.place(asked, now, answer, (body, ttl_offsets));
+        if self.rules.keeps_stamps {
+            flags = flags.with(Entry::STAMPED);
+        }
         let [answers, authorities, additionals] = answer.counts;
         let entry = Entry {
             body,

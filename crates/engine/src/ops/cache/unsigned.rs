@@ -41,6 +41,15 @@ impl CacheStep {
         hit.flags.has(Entry::SAME_FOR_DO).then_some((key, hit))
     }
 
+    /// Returns where such an answer is kept, for a query that sets DO.
+    #[inline(always)]
+    pub(super) fn key_of_unsigned<'a>(&self, asked: &Asked<'a>) -> Option<Key<'a>> {
+        if !asked.bits.has(KeyBits::DO) || !self.shares_with_do(asked) {
+            return None;
+        }
+        Some(self.key(&asked.without_do()))
+    }
+
     /// Returns whether who sets DO may be given what was kept for who does not.
     fn shares_with_do(&self, asked: &Asked<'_>) -> bool {
         !self.rules.keeps_do_apart && asked.subnet.is_none() && !is_for_dnssec(asked.query.question.qtype)

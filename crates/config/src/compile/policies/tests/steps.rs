@@ -1,6 +1,7 @@
 //! The steps.
 
 use engine::matchers::Matcher;
+use engine::ops::cache::Early;
 use engine::ops::zone::Unloaded;
 use engine::program::Op;
 use environment::Memory;
@@ -33,6 +34,7 @@ fn shown(ops: &[Op]) -> String {
         Op::Zone(step) if step.unloaded == Unloaded::Passes => "loaded zones".to_owned(),
         Op::Zone(_) => "zones".to_owned(),
         Op::ZoneSet(..) => "a set of zones".to_owned(),
+        Op::Cache(cache) if cache.rules.early != Early::No => "early".to_owned(),
         Op::Cache(_) => "cache".to_owned(),
         Op::Reject(rcode, _) => format!("reject {rcode}"),
         Op::Forward(forward) => format!("forward {}", forward.pool.0),
@@ -266,4 +268,64 @@ fn conditions_on_questions_that_never_come_are_warned_of() {
     check("AXFR", "", &[nothing, "questions for AXFR never come to a policy"]);
     check("ANY", "", &[nothing, "questions for ANY never come to a policy"]);
     check("ANY", "server: {minimal-any: false}\n", &[]);
+}
+
+/// Writes the steps of a whole file in short.
+fn steps_of(text: &str) -> String {
+    let memory = Memory::new(&[("/etc/resolv.conf", "nameserver 192.0.2.1\n")]);
+    let loaded = load_text(Path::new("x"), text, &memory).expect("no mistakes");
+    let plans = crate::compile(&loaded, &[], None, &memory).map_err(|found| found[0].human());
+    shown(plans.expect("it compiles").snapshot.program.ops())
+}
+
+#[test]
+fn caches_are_looked_into_before_lists() {
+    let sets = "sets: {ads: {names: [bad.example]}}\n";
+    let check = |policy: &str, expect: &str| {
+        assert_eq!(steps_of(&format!("{sets}policy:\n{policy}")), expect, "{policy}");
+    };
+    check(
+        "  main: [hosts, local, 'blocklist(ads)', 'cache(main)', recurse]\n",
+        "early; local; answer; cache; recurse 0; accept",
+    );
+    check(
+        "  main:\n    - {if: qname in ads, do: drop}\n    - ['cache(main)', recurse]\n",
+        "early; unless qname +1; drop; cache; recurse 0; accept",
+    );
+    // What is done for every query comes first.
+    check(
+        "  main: ['ede(15, \"x\")', local, 'blocklist(ads)', 'cache(main)', recurse]\n",
+        "edit; early; local; answer; cache; recurse 0; accept",
+    );
+    // A policy that is run, with a list before and behind it.
+    check(
+        "  main: [local, 'call(lists)', {if: not rd, do: respond(refused)}, 'ask(find)', 'call(lists)']\n  \
+         lists: ['blocklist(ads)']\n  find: ['cache(main)', recurse]\n",
+        "early; local; call 8; if other +1; answer; split; call 8; accept; answer; return; cache; recurse 0; return",
+    );
+}
+
+#[test]
+fn caches_are_not_looked_into_early_where_that_finds_nothing() {
+    let sets = "sets: {ads: {names: [bad.example]}}\n";
+    for policy in [
+        // Nothing before the cache costs more.
+        "  main: [local, {if: 'qname in suffix:example', do: drop}, 'cache(main)', recurse]\n",
+        // The list is behind the cache, where no query comes that has an answer.
+        "  main: ['cache(main)', recurse, 'blocklist(ads)']\n",
+        // Not all queries do the same.
+        "  main: ['blocklist(ads)', {if: 'transport == tcp', do: drop}, 'cache(main)', recurse]\n",
+        "  main: ['blocklist(ads)', 'ttl(min 60s)', 'cache(main)', recurse]\n",
+    ] {
+        let found = steps_of(&format!("{sets}policy:\n{policy}"));
+        assert!(!found.contains("early"), "{policy}: {found}");
+    }
+}
+
+#[test]
+fn ordinary_clients_look_into_the_cache_before_views() {
+    let text = "views: [{clients: 192.0.2.9, policy: kids}]\npolicy: {main: ['cache(main)', recurse], kids: [drop]}\n";
+    assert_eq!(steps_of(text), "early; unless client +1; goto 6; cache; recurse 0; accept; drop; return");
+    let text = "views: [{clients: 192.0.2.9, policy: kids}]\npolicy: {main: [recurse], kids: ['cache(main)', recurse]}\n";
+    assert!(!steps_of(text).contains("early"));
 }
