@@ -78,7 +78,7 @@ impl Proof<'_> {
     /// others. `None` if one of them may do something.
     fn goes_through(&self, mut at: Position, depth: u8) -> Option<Interim> {
         let program = &self.context.snapshot.program;
-        let mut interim = Interim { marks: 0, answer: None };
+        let mut interim = Interim { marks: 0, answer: None, is_listed_alias: false };
         // Ends: skips lead forward and calls are acyclic; `Program::new` saw to that.
         while let Some(op) = program.ops().get(at.advance()) {
             match op {
