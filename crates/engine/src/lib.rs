@@ -24,10 +24,11 @@ mod tapping;
 use std::cell::Cell;
 use std::sync::Arc;
 
+pub use ::edit;
 pub use answer::Security;
 pub use answer::failure::{Blame, Failure};
 pub use answer::reply::Reply;
-pub use answer::{chaos, edit, local, records, reply, special};
+pub use answer::{chaos, local, records, reply, special};
 pub use cache::Caches;
 pub use clients::client::{Announce, Client, ClientCertificate, Keepalive, ListenerId, Now, Transport};
 pub use clients::clock::Clock;

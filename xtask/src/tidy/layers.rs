@@ -6,7 +6,7 @@ use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each
 /// other.
-pub(crate) const LAYERS: [(&str, u8); 52] = [
+pub(crate) const LAYERS: [(&str, u8); 53] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
@@ -17,6 +17,7 @@ pub(crate) const LAYERS: [(&str, u8); 52] = [
     ("xdp", 0),
     ("polling", 0),
     ("timers", 0),
+    ("edit", 1),
     ("cache", 1),
     ("sets", 1),
     ("dnssec", 1),

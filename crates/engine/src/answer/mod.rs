@@ -4,7 +4,6 @@
 
 pub mod chaos;
 mod cut;
-pub mod edit;
 pub(crate) mod errors;
 pub(crate) mod failure;
 pub(crate) mod finish;

@@ -20,12 +20,12 @@ use sets::{AddressSet, Asking, Blocklist, KnownServers, NameSet, ServerRule};
 use wire::{Flags, Name, OptionCode, Rcode, Rtype};
 
 use crate::answer::Interim;
-use crate::answer::edit::Shape;
 use crate::query::names::Sought;
 use crate::query::request::{Environment, Request};
 use crate::query::reverse::address_of;
 use clients::client::{ListenerId, Transport};
 use clock::Hours;
+use edit::Shape;
 use identity::Macs;
 use number::Number;
 use rate::Rate;

@@ -11,12 +11,12 @@ use wire::rdata::SvcKey;
 use wire::{EdeCode, Folded, Full, HashKey, Header, Rcode, Rtype, Section, Ttl};
 
 use super::answer::negative;
-use crate::answer::edit::{Draft, Order, Place, SvcKeys, embedded, is_address};
 use crate::answer::errors::Errors;
 use crate::answer::put::local_soa;
 use crate::answer::{Answer, Security};
 use crate::query::request::{Environment, Request};
 use crate::query::reverse::ReverseTable;
+use edit::{Draft, Order, Place, SvcKeys, embedded, is_address};
 
 /// What to change.
 pub enum Edit {
@@ -160,7 +160,7 @@ impl Edit {
                 Ok(Outcome::Same)
             }
             Self::Shuffle => {
-                draft.rotate(request, env);
+                rotate(&mut draft, request, env);
                 Ok(Outcome::Same)
             }
             Self::Limit(limit) => draft.limit(*limit).map(Outcome::changed),
@@ -259,11 +259,9 @@ impl Rebind {
     }
 }
 
-impl Draft<'_> {
-    /// Puts another address of each RRset of the answer first than the last time.
-    pub(crate) fn rotate(&mut self, request: &Request<'_>, env: &Environment<'_>) {
-        self.order(Order::<fn(IpAddr) -> u32>::Rotated(chance(request, env)));
-    }
+/// Puts another address of each RRset of the answer first than the last time.
+pub(crate) fn rotate(draft: &mut Draft<'_>, request: &Request<'_>, env: &Environment<'_>) {
+    draft.order(Order::<fn(IpAddr) -> u32>::Rotated(chance(request, env)));
 }
 
 /// Returns a number that differs from query to query and that nobody outside can foretell.

@@ -4,10 +4,10 @@ use super::context::Context;
 use super::memo::Memo;
 use super::suspended::Suspended;
 use crate::answer::Answer;
-use crate::answer::edit::{Shape, ttl_offsets};
 use crate::answer::finish::{To, complete};
 use crate::answer::reply::Reply;
 use crate::ops::quickest::Distances;
+use edit::{Shape, ttl_offsets};
 use events::EventSink;
 
 /// Records of an upstream's reply whose TTLs we can age; replies with more are refused.

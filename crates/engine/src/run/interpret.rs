@@ -11,7 +11,6 @@ use super::context::Context;
 use super::proof::Missed;
 use super::state::{After, End, Run};
 use super::want::Want;
-use crate::answer::edit::Draft;
 use crate::answer::local::{LocalAnswer, LocalData};
 use crate::answer::put::{put, put_local_soa};
 use crate::answer::{Answer, SubnetScope};
@@ -30,6 +29,7 @@ use crate::program::Op;
 use crate::program::shortlist::Seek;
 use crate::query::request::{Environment, Request};
 use clients::client::Transport;
+use edit::Draft;
 use events::EventSink;
 
 impl Run<'_> {
@@ -448,7 +448,8 @@ impl Run<'_> {
     #[inline(never)]
     fn rotate_addresses(&self, answer: &Answer, env: &Environment<'_>, work: &mut Workspace<'_>) {
         let shape = answer.shape(self.request.body_at());
-        Draft { message: work.message, spare: work.spare, shape }.rotate(&self.request, env);
+        let mut draft = Draft { message: work.message, spare: work.spare, shape };
+        ops::edit::rotate(&mut draft, &self.request, env);
     }
 
     /// Changes the records of the answer there is.

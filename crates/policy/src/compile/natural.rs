@@ -76,11 +76,10 @@ impl Way<'_> {
                         break;
                     }
                 }
-                Op::Split(split) if split.is_rest() => {
-                    if !has_answer && !matches!(split.rule(), Rule::Rewrite(_) | Rule::Reverse(_)) {
-                        return None;
-                    }
-                }
+                Op::Split(split)
+                    if split.is_rest()
+                        && (has_answer || matches!(split.rule(), Rule::Rewrite(_) | Rule::Reverse(_))) => {}
+                // One that runs the rest has no starts.
                 Op::Split(split) => {
                     let (Rule::Race(_), &[start], false) = (split.rule(), split.starts(), has_answer) else {
                         return None;

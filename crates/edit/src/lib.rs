@@ -10,6 +10,7 @@ mod addresses;
 mod flatten;
 mod order;
 mod params;
+mod put;
 mod remove;
 mod ttls;
 
@@ -20,6 +21,7 @@ use wire::{
 pub use addresses::{embedded, is_address};
 pub use order::{ADDRESSES_MAX, Order};
 pub use params::SvcKeys;
+pub use put::{put, put_record as put_after_question};
 
 /// Records that can be removed with one walk: as many as an upstream's reply may have.
 const RECORDS_MAX: usize = 4096;
@@ -50,7 +52,7 @@ impl Shape {
 
 /// Finds the TTL fields of the records of an answer, counted from the end of the question. Returns
 /// how many there are, or `None` when the records are not well formed or more than `offsets` holds.
-pub(crate) fn ttl_offsets(message: &[u8], shape: &Shape, offsets: &mut [u16]) -> Option<usize> {
+pub fn ttl_offsets(message: &[u8], shape: &Shape, offsets: &mut [u16]) -> Option<usize> {
     let wanted = shape.counts.iter().map(|&count| usize::from(count)).sum();
     let mut walk = shape.walk();
     for slot in offsets.get_mut(..wanted)? {
@@ -272,7 +274,7 @@ impl Draft<'_> {
     /// Writes all records anew through `put`, which may leave a record out or write another in its
     /// place.
     #[cold]
-    pub(crate) fn rebuild(
+    pub fn rebuild(
         &mut self,
         mut put: impl FnMut(usize, &Record<'_>, &mut Writer<'_>) -> Result<(), Full>,
     ) -> Result<(), Full> {
@@ -301,22 +303,16 @@ impl Draft<'_> {
 
     /// Appends a record at the end; `section` must be the last that has records, or a later one.
     /// The owner is the name asked for.
-    pub(crate) fn append(
-        &mut self,
-        section: Section,
-        rtype: Rtype,
-        ttl: Ttl,
-        rdata: &[u8],
-    ) -> Result<(), Full> {
+    pub fn append(&mut self, section: Section, rtype: Rtype, ttl: Ttl, rdata: &[u8]) -> Result<(), Full> {
         let at = self.shape.end();
-        let octets = super::put::put_record(self.message, at, Header::LEN, rtype, ttl, rdata).ok_or(Full)?;
+        let octets = put::put_record(self.message, at, Header::LEN, rtype, ttl, rdata).ok_or(Full)?;
         self.shape.octets += octets;
         count(&mut self.shape.counts, section);
         Ok(())
     }
 
     /// Calls `f` with each record.
-    pub(crate) fn each(&self, mut f: impl FnMut(&[u8], &Place)) {
+    pub fn each(&self, mut f: impl FnMut(&[u8], &Place)) {
         let mut walk = self.shape.walk();
         while let Some(place) = walk.step(self.message) {
             f(self.message, &place);
@@ -324,7 +320,7 @@ impl Draft<'_> {
     }
 
     /// Returns whether `f` holds for a record.
-    pub(crate) fn any(&self, mut f: impl FnMut(&[u8], &Place) -> bool) -> bool {
+    pub fn any(&self, mut f: impl FnMut(&[u8], &Place) -> bool) -> bool {
         let mut walk = self.shape.walk();
         while let Some(place) = walk.step(self.message) {
             if f(self.message, &place) {
