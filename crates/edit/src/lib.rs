@@ -2,9 +2,13 @@
 //!
 //! Changes the records of an answer under way, in the message that they stand in.
 //!
+//! Never allocates, and never leaves a compressed name that points elsewhere than before.
+//!
 //! Names in records may be compressed against anything before them. What can be done by moving
 //! octets is done so; when a record that others point into would move or go, the records are
 //! written anew into a spare buffer.
+
+#![forbid(unsafe_code)]
 
 mod addresses;
 mod flatten;

@@ -29,8 +29,8 @@ pub enum KnownServer<'a> {
 ///
 /// The servers of a name are those of its zone and of the zones above it as far as delegations are
 /// known, and those of a stub zone that settings name, as far as these zones have so many labels as
-/// settings say. Whom forwarders ask is not known; the servers that are asked in their place if they
-/// fail are.
+/// settings say. Whom forwarders ask is not known; the servers that are asked in their place if
+/// they fail are.
 pub struct ServersKnown {
     rrsets: Arc<Rrsets>,
     partition: Partition,

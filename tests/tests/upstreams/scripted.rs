@@ -95,7 +95,7 @@ fn a_zone_sees_one_query_for_a_name_that_clients_of_two_workers_ask_for() {
     let counts: Vec<usize> =
         (0..NAMES).map(|number| stubs[1].count(&format!("n{number}.example."))).collect();
     assert!(counts.iter().all(|&count| count >= 1), "{counts:?}");
-    // One more is a query that the stub did not answer in time: the machine is busy with other tests.
+    // One more is a query that the stub did not answer in time: other tests keep the machine busy.
     let more = counts.iter().filter(|&&count| count > 2).count();
     assert!(more <= NAMES / 20, "once for each worker at most: {counts:?}");
     // Nobody waits for ever: a worker that had no time for the reply is not waited for.

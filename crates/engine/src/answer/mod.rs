@@ -168,7 +168,8 @@ impl Answer {
     /// Returns whether its answer section has more than one record.
     #[inline(always)]
     pub(crate) const fn has_several(&self) -> bool {
-        self.counts[0] > 1
+        let [answers, ..] = self.counts;
+        answers > 1
     }
 
     /// Returns where its records stand in a message whose question ends at `body_at`.

@@ -94,8 +94,7 @@ impl Run<'_> {
                 Op::Mark(bit) => self.interim.marks |= 1 << (bit & 63),
                 Op::Unmark(bits) => self.interim.marks &= !bits,
                 Op::Local(local) => {
-                    if let Some(answer) = self.look_up_local(local, work.message) {
-                        self.rotate(&answer, context, work);
+                    if let Some(answer) = self.look_up_local(local, context, work) {
                         return told(self.known::<OUTSIDE>(answer, context), step, tracer);
                     }
                 }
@@ -112,14 +111,11 @@ impl Run<'_> {
                     }
                 }
                 Op::Cache(cache) => match self.look_up(step, cache, context, work, tracer) {
-                    Some(answer) => {
-                        self.rotate(&answer, context, work);
-                        if !cache.continues {
-                            return End::Answer(answer);
-                        }
+                    Some(answer) if cache.continues => {
                         self.go_on_with(answer, work);
                         continue;
                     }
+                    Some(answer) => return End::Answer(answer),
                     None => continue,
                 },
                 Op::Reject(rcode, ede) => return told(reject(*rcode, *ede, context), step, tracer),
@@ -249,6 +245,7 @@ impl Run<'_> {
                     Outlook::Failure => counters.cache_failures.bump(),
                 }
                 tracer.step(step, StepOutcome::Looked(Some(is_fresh)));
+                self.rotate(&answer, context, work);
                 Some(answer)
             }
             Found::Nothing { has_stale } => {
@@ -313,6 +310,7 @@ impl Run<'_> {
         }
         counters.cache_hits.bump();
         tracer.step(step, StepOutcome::Looked(Some(true)));
+        self.rotate(&answer, context, work);
         Some(answer)
     }
 
@@ -507,7 +505,13 @@ impl Run<'_> {
 
     /// Looks in local names.
     #[inline(always)]
-    fn look_up_local(&self, local: &LocalData, message: &mut [u8]) -> Option<Answer> {
+    fn look_up_local(
+        &self,
+        local: &LocalData,
+        context: &Context<'_>,
+        work: &mut Workspace<'_>,
+    ) -> Option<Answer> {
+        let message = &mut *work.message;
         let (question, body_at) = (&self.request.query.question, self.request.body_at());
         let mut answer = Answer { authoritative: true, ..Answer::empty(Rcode::NOERROR, None) };
         match local.answer(&self.request.sought, question.qtype)? {
@@ -528,6 +532,7 @@ impl Run<'_> {
                 answer.is_too_large = written.is_none();
             }
         }
+        self.rotate(&answer, context, work);
         Some(answer)
     }
 

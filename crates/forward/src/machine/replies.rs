@@ -31,8 +31,8 @@ fn wanted<'m>(message: &Message<'m>, qtype: Rtype) -> impl Iterator<Item = &'m [
     answers.filter(move |record| record.rtype == qtype).map(|record| record.rdata)
 }
 
-/// Returns whether a reply names other servers in place of the answer that was asked for with RD (RFC
-/// 2308 §2.2): whoever sent it does not resolve names for us.
+/// Returns whether a reply names other servers in place of the answer that was asked for with RD
+/// (RFC 2308 §2.2): whoever sent it does not resolve names for us.
 fn is_referral(message: &Message<'_>) -> bool {
     let header = &message.header;
     let has_resolved = !header.flags.has(Flags::RD) || header.flags.has(Flags::RA);

@@ -7,8 +7,23 @@ use crate::derive::{Derived, HASHES_MAX};
 use crate::heap_name::HeapQuestion;
 use crate::moment::Moment;
 use crate::prove::ZoneTrust;
+use crate::scrub::Set;
 
 impl Resolver {
+    /// Returns the DNAME that this was made from, if it is an alias that was.
+    pub(super) fn dname_of(&mut self, set: &Set, unchecked: bool, now: Moment) -> Option<Set> {
+        let is_alias = set.rtype == Rtype::CNAME;
+        is_alias.then(|| self.memory.dname_of(set, unchecked, now.seconds())).flatten()
+    }
+
+    /// Ends a task with what is known, behind the DNAME that it was made from, if it was.
+    pub(super) fn end_with_set(&mut self, key: TaskKey, set: Set, unchecked: bool, now: Moment) {
+        match self.dname_of(&set, unchecked, now) {
+            Some(dname) => self.end_with_data(key, Rcode::NOERROR, &[dname, set], &[]),
+            None => self.end_with_data(key, Rcode::NOERROR, &[set], &[]),
+        }
+    }
+
     /// Ends a task, or goes on with what its name is an alias for, if what is known of other names
     /// says so; `floor` is the labels of the closest zone whose servers could be asked. Returns
     /// whether it does.

@@ -280,17 +280,13 @@ impl Resolver {
                 return self.end(key, Resolution::failed(failure));
             }
         }
-        let is_renewed = self.task(key).is_some_and(|task| task.renews);
-        let renews = is_renewed || self.is_tailored(&question);
+        let renews = self.task(key).is_some_and(|task| task.renews) || self.is_tailored(&question);
         let known = if renews { None } else { self.memory.look(&question, now.seconds()) };
         let known = known.filter(|known| self.suffices(key, known));
         match known.filter(|known| self.settings.minimal_responses || self.take_beside(key, known, now)) {
             Some(Known::Data(set)) => {
                 self.add_addresses(key, &set, now);
-                match self.dname_of(&set, question.unchecked, now) {
-                    Some(dname) => self.end_with_data(key, Rcode::NOERROR, &[dname, set], &[]),
-                    None => self.end_with_data(key, Rcode::NOERROR, &[set], &[]),
-                }
+                self.end_with_set(key, set, question.unchecked, now);
             }
             Some(Known::NoData(denied)) => self.end_with_known(key, Rcode::NOERROR, &denied),
             Some(Known::NoName(denied)) => self.end_with_known(key, Rcode::NXDOMAIN, &denied),
@@ -329,12 +325,6 @@ impl Resolver {
                 self.ask_zone(key, &question, &delegation, now);
             }
         }
-    }
-
-    /// Returns the DNAME that this was made from, if it is an alias that was.
-    fn dname_of(&mut self, set: &Set, unchecked: bool, now: Moment) -> Option<Set> {
-        let is_alias = set.rtype == Rtype::CNAME;
-        is_alias.then(|| self.memory.dname_of(set, unchecked, now.seconds())).flatten()
     }
 
     /// Returns the zone of ours that a task's question falls into, if that can have the answer.

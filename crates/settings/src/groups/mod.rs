@@ -104,8 +104,8 @@ pub struct Settings {
     pub signing: Vec<SigningSettings>,
     /// Directories whose files are zones, in the order of the file.
     pub zone_directories: Vec<ZoneDirectory>,
-    /// Whether the records of answers from zones, and addresses of others from memory, take turns in
-    /// being the first.
+    /// Whether the records of answers from zones, and addresses of others from memory, take turns
+    /// in being the first.
     pub rotate: bool,
     /// Whether ANY gets one record, whatever there is.
     pub minimal_any: bool,

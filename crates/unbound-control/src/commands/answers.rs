@@ -303,8 +303,8 @@ struct Head {
 }
 
 impl Head {
-    /// Returns whether clients may get the answer from a server that validates, or one that does not:
-    /// who asked for one with CD got it unchecked, and bogus, too.
+    /// Returns whether clients may get the answer from a server that validates, or one that does
+    /// not: who asked for one with CD got it unchecked, and bogus, too.
     const fn is_for_clients(&self, validates: bool) -> bool {
         match self.security {
             BOGUS | SENTINEL_FAILED => false,

@@ -202,8 +202,8 @@ impl Lowering<'_> {
         self.terms(zone, block, ("forward-first", "forward-no-cache"));
     }
 
-    /// Returns the servers of a zone that may be asked. If none may, queries for the zone fail, unless
-    /// others are asked then; `None` if the zone changes nothing.
+    /// Returns the servers of a zone that may be asked. If none may, queries for the zone fail,
+    /// unless others are asked then; `None` if the zone changes nothing.
     fn servers_to_ask<'b>(
         &mut self,
         zone: &str,
@@ -319,8 +319,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Returns a server of a group. Over TLS, one with a name must prove it, one without must have a
-    /// certificate of the authorities that are named, if any are.
+    /// Returns a server of a group. Over TLS, one with a name must prove it, one without must have
+    /// a certificate of the authorities that are named, if any are.
     fn upstream(&mut self, server: String, at: Span, is_tls: bool) -> yaml::Node {
         if !is_tls {
             return tree::text(server, at);
