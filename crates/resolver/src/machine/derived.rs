@@ -4,7 +4,7 @@ use wire::{Rcode, Rtype};
 
 use super::{Node, Resolver, TaskKey};
 use crate::derive::{Derived, HASHES_MAX};
-use crate::heap_name::HeapQuestion;
+use crate::heap_name::{HeapName, HeapQuestion};
 use crate::moment::Moment;
 use crate::prove::ZoneTrust;
 use crate::scrub::Set;
@@ -14,6 +14,21 @@ impl Resolver {
     pub(super) fn dname_of(&mut self, set: &Set, unchecked: bool, now: Moment) -> Option<Set> {
         let is_alias = set.rtype == Rtype::CNAME;
         is_alias.then(|| self.memory.dname_of(set, unchecked, now.seconds())).flatten()
+    }
+
+    /// Goes on with what a known alias is for, behind the DNAME that it was made from, if it was.
+    pub(super) fn follow_alias(
+        &mut self,
+        key: TaskKey,
+        cname: Set,
+        target: HeapName,
+        unchecked: bool,
+        now: Moment,
+    ) {
+        match self.dname_of(&cname, unchecked, now) {
+            Some(dname) => self.follow(key, &[dname, cname], &[], target),
+            None => self.follow(key, &[cname], &[], target),
+        }
     }
 
     /// Ends a task with what is known, behind the DNAME that it was made from, if it was.

@@ -280,7 +280,8 @@ impl Resolver {
                 return self.end(key, Resolution::failed(failure));
             }
         }
-        let renews = self.task(key).is_some_and(|task| task.renews) || self.is_tailored(&question);
+        let is_renewed = self.task(key).is_some_and(|task| task.renews);
+        let renews = is_renewed || self.is_tailored(&question);
         let known = if renews { None } else { self.memory.look(&question, now.seconds()) };
         let known = known.filter(|known| self.suffices(key, known));
         match known.filter(|known| self.settings.minimal_responses || self.take_beside(key, known, now)) {
@@ -291,10 +292,7 @@ impl Resolver {
             Some(Known::NoData(denied)) => self.end_with_known(key, Rcode::NOERROR, &denied),
             Some(Known::NoName(denied)) => self.end_with_known(key, Rcode::NXDOMAIN, &denied),
             Some(Known::Alias(cname)) => match target_of(&cname) {
-                Some(target) => match self.dname_of(&cname, question.unchecked, now) {
-                    Some(dname) => self.follow(key, &[dname, cname], &[], target),
-                    None => self.follow(key, &[cname], &[], target),
-                },
+                Some(target) => self.follow_alias(key, cname, target, question.unchecked, now),
                 None => self.fail(key, Failure::without_zone(Reason::Faulty)),
             },
             None => {
