@@ -70,10 +70,10 @@ use query::request::Request;
 use resume::told;
 use run::buffers::Buffers;
 use run::context::{Context, WorkerState};
-use run::state::{End, Run, nothing};
+use run::state::{After, End, Run, nothing};
 use sets::State;
 use wire::query::{Malformed, cookie_only};
-use wire::{Class, EdeCode, Flags, Folded, Header, OptionCode, Query, Rcode, Rtype};
+use wire::{Class, EdeCode, Edns, Flags, Folded, Header, OptionCode, Query, Rcode, Rtype};
 
 /// What became of one query.
 #[must_use]
@@ -336,13 +336,39 @@ impl Engine {
             return self.answer_outsider(query, client, reply, tracer);
         }
         let to = To { query, client, proof, options: &[] };
-        if admission != Admission::Admitted {
-            let admission = self.reconsider(admission, &to);
-            if admission != Admission::Admitted {
+        match admission {
+            Admission::Admitted => self.answer_admitted(&to, reply, tracer),
+            other => self.answer_others(other, &to, reply, tracer),
+        }
+    }
+
+    /// Answers a query that the gate has not simply let in.
+    #[cold]
+    #[inline(never)]
+    fn answer_others<T: Tracer + ?Sized>(
+        &mut self,
+        admission: Admission,
+        to: &To<'_>,
+        reply: &mut Reply<'_>,
+        tracer: &mut T,
+    ) -> Verdict {
+        match self.reconsider(admission, to) {
+            Admission::Admitted => self.answer_admitted(to, reply, tracer),
+            admission => {
                 tracer.note(note_of(admission));
-                return self.turn_away(admission, &to, reply);
+                self.turn_away(admission, to, reply)
             }
         }
+    }
+
+    #[inline(always)]
+    fn answer_admitted<T: Tracer + ?Sized>(
+        &mut self,
+        to: &To<'_>,
+        reply: &mut Reply<'_>,
+        tracer: &mut T,
+    ) -> Verdict {
+        let query = to.query;
         if let Some(answer) = self.by_rule_of_protocol(query, reply) {
             tracer.note(Note::Protocol);
             // A question that cannot be used is not repeated.
@@ -351,14 +377,14 @@ impl Engine {
                 self.state.counters.count(answer.rcode, false);
                 return Verdict::Answered;
             }
-            let verdict = self.complete(&to, &answer, reply);
+            let verdict = self.complete(to, &answer, reply);
             // Recursion has nothing to do with it.
             if is_transfer(query.question.qtype) {
                 clear_ra(reply);
             }
             return verdict;
         }
-        self.by_policy::<T, false>(&to, reply, tracer)
+        self.by_policy::<T, false>(to, reply, tracer)
     }
 
     /// Answers a query that was let in, as the policy says; with `OUTSIDE`, for a client that is
@@ -415,13 +441,20 @@ impl Engine {
         }
         tracer.answered(answer.validation());
         let is_written = if is_whole {
+            if context.snapshot.rotates {
+                self.buffers.rotate(answer, &run.request, &context.env);
+            }
             self.buffers.send(&context, to, answer, reply)
         } else {
             complete_inlined(&context, to, answer, reply)
         };
-        if let Some(after) = run.after {
-            let sent = (run.interim.marks, run.outgoing);
-            self.follow_up(to, name_hash, after, sent);
+        match run.after {
+            None => {}
+            Some(After::ClearRa) => clear_ra(reply),
+            Some(after) => {
+                let sent = (run.interim.marks, run.outgoing);
+                self.follow_up(to, name_hash, after, sent);
+            }
         }
         Verdict::of(is_written)
     }
@@ -439,17 +472,12 @@ impl Engine {
     #[inline(always)]
     fn by_rule_of_protocol(&self, query: &Query<'_>, reply: &mut Reply<'_>) -> Option<Answer> {
         let question = &query.question;
-        if let Some(edns) = query.edns {
-            // RFC 6891 §6.1.3.
-            if edns.version > 0 {
-                return Some(Answer::empty(Rcode::BADVERS, None));
-            }
-            // RFC 7871 §7.1.1; who does nothing with subnets need not read them.
-            if self.snapshot.program.reads_subnets()
-                && edns.option(OptionCode::CLIENT_SUBNET).is_some_and(|it| !ClientSubnet::is_well_formed(it))
-            {
-                return Some(Answer::empty(Rcode::FORMERR, None));
-            }
+        // One test for both: usually subnets are nothing to us.
+        if let Some(edns) = &query.edns
+            && ((edns.version > 0) | self.snapshot.program.reads_subnets())
+            && let Some(rcode) = refusal_of(edns)
+        {
+            return Some(Answer::empty(rcode, None));
         }
         if question.qclass != Class::IN {
             return Some(self.other_class(query, reply));
@@ -587,6 +615,19 @@ fn trust_anchors(query: &Query<'_>, texts: &[Box<[u8]>], reply: &mut Reply<'_>) 
         count += 1;
     }
     Answer { octets, counts: [count, 0, 0], ..Answer::empty(Rcode::NOERROR, None) }
+}
+
+/// Returns what who asks hears of their EDNS, if it cannot be used: of another version (RFC 6891
+/// §6.1.3), or with a client subnet that nobody can read (RFC 7871 §7.1.1).
+#[cold]
+#[inline(never)]
+fn refusal_of(edns: &Edns<'_>) -> Option<Rcode> {
+    let is_malformed = |subnet| !ClientSubnet::is_well_formed(subnet);
+    match edns.option(OptionCode::CLIENT_SUBNET) {
+        _ if edns.version > 0 => Some(Rcode::BADVERS),
+        Some(subnet) if is_malformed(subnet) => Some(Rcode::FORMERR),
+        _ => None,
+    }
 }
 
 fn minimal_any(query: &Query<'_>, reply: &mut Reply<'_>) -> Answer {

@@ -362,6 +362,7 @@ impl Engine {
                 return self.begin_prefetch(to, name_hash, Prefetched { at, fill, marks, outgoing });
             }
             After::Prove(missed) => missed,
+            After::ClearRa => return,
         };
         let To { query, client, proof, .. } = *to;
         let sought = Sought::new(&self.folded, name_hash);

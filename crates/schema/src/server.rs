@@ -143,7 +143,7 @@ pub(super) const ROWS: &[Row] = &[
         "false",
         "answers that are always the same are easier to compare",
         "Whether the records of one type in an answer from `zones` take turns in being the first, and the addresses in \
-         other answers from memory: from caches, `local`, `hosts` and records of the policy. Steps that sort come after it.",
+         other answers from memory: from caches, `local`, `hosts` and records of the policy. A policy that sorts addresses has its way.",
     )
     .unbound(&["rrset-roundrobin"]),
     row(

@@ -483,7 +483,8 @@ impl Prepared<'_> {
         let mut found = diagnostics(problems, &loaded.sources);
         found.extend(zones.diagnostics);
         let Some(compiled) = compiled.filter(|_| !failed) else { return Err(found) };
-        let policies::Compiled { program, places, connection_tests, rate_cells } = compiled;
+        let policies::Compiled { mut program, places, connection_tests, rate_cells } = compiled;
+        let rotates = settings.rotate && program.rotate();
         keep.rate_cells = rate_cells;
         let steps = steps::names(&program, &places, &loaded.sources);
         let step_facts = steps::facts(&program, &places, &loaded.sources);
@@ -501,7 +502,7 @@ impl Prepared<'_> {
             extended_errors: settings.extended_errors,
             takes_dnssec_ok: settings.takes_dnssec_ok,
             fills_truncated: settings.fills_truncated,
-            rotates: settings.rotate,
+            rotates,
             minimal_any: settings.minimal_any,
             number: keep.snapshots,
             // What became of a query follows from its path, whether that is recorded or not.

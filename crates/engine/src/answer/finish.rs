@@ -116,12 +116,12 @@ fn finish<S: Server>(server: &S, to: &To<'_>, answer: &Answer, reply: &mut Reply
         Some(edns) if !server.takes_dnssec_ok() && edns.wants_dnssec() => (&[], &[]),
         Some(edns) => {
             room = [0; OPT_OCTETS_MAX];
-            let parts = OptParts {
+            let mut parts = OptParts {
                 edns,
                 client: to.client,
                 proof: to.proof,
                 rcode: answer.rcode,
-                errors: answer.told_errors(),
+                errors: answer.errors,
                 // RFC 7871 §7.2.2: what we keep answers apart by.
                 scope: answer.subnet_bits.map(|bits| answer.scope.bits().unwrap_or(bits)),
                 flags: answer.edns_flags,
@@ -131,6 +131,9 @@ fn finish<S: Server>(server: &S, to: &To<'_>, answer: &Answer, reply: &mut Reply
                     None
                 },
             };
+            if answer.security == Security::Bogus {
+                parts.errors = answer.errors_of_bogus();
+            }
             let len = write_opt(server, server.unix_seconds(), &parts, &mut room);
             let carried = carried(to.options, &mut room, len, limit.saturating_sub(body_at + answer.octets));
             (room.get(..len).unwrap_or(&[]), carried)
@@ -147,7 +150,7 @@ fn finish<S: Server>(server: &S, to: &To<'_>, answer: &Answer, reply: &mut Reply
     let asked = to.query.header.flags;
     // The opcode is QUERY, as that of every `Query`: zero.
     let mut flags = Flags::QR.with(asked.only(Flags::RD.with(Flags::CD))).with_rcode(answer.rcode);
-    if server.recursion_available() && answer.offers_recursion {
+    if server.recursion_available() {
         flags = flags.with(Flags::RA);
     }
     if answer.authoritative {

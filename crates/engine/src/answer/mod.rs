@@ -50,8 +50,6 @@ pub(crate) struct Answer {
     pub(crate) subnet_bits: Option<u8>,
     /// Which of the client's EDNS flags are repeated, of the upper eight.
     pub(crate) edns_flags: u8,
-    /// RA, if the server says it at all.
-    pub(crate) offers_recursion: bool,
 }
 
 /// For which subnets an answer is (RFC 7871 §7.2.1). One octet: a hit carries it along.
@@ -123,13 +121,13 @@ impl Answer {
         if self.errors.is_bogus() { Security::Bogus } else { self.security }
     }
 
-    /// Returns the Extended DNS Errors of a reply with it. Bogus data is given where nobody wants
-    /// it checked, and the reply says what it is.
-    #[inline(always)]
-    pub(crate) const fn told_errors(&self) -> Errors {
-        match (self.errors, self.security) {
-            (Errors::None, Security::Bogus) => Errors::One(EdeCode::DNSSEC_BOGUS, ""),
-            (errors, _) => errors,
+    /// Returns the Extended DNS Errors of a reply with bogus data, which is given where nobody wants
+    /// it checked.
+    #[cold]
+    pub(crate) const fn errors_of_bogus(&self) -> Errors {
+        match self.errors {
+            Errors::None => Errors::One(EdeCode::DNSSEC_BOGUS, ""),
+            errors => errors,
         }
     }
 
@@ -147,7 +145,6 @@ impl Answer {
             scope: SubnetScope::OWN,
             subnet_bits: None,
             edns_flags: DO,
-            offers_recursion: true,
         }
     }
 
@@ -163,13 +160,6 @@ impl Answer {
     /// Returns the answer that says why a resolver has none.
     pub(crate) const fn unresolved(rcode: Rcode, code: EdeCode, text: TextId) -> Self {
         Self { end: Ending::Silent, errors: Errors::Reason(code, text), ..Self::empty(rcode, None) }
-    }
-
-    /// Returns whether its answer section has more than one record.
-    #[inline(always)]
-    pub(crate) const fn has_several(&self) -> bool {
-        let [answers, ..] = self.counts;
-        answers > 1
     }
 
     /// Returns where its records stand in a message whose question ends at `body_at`.

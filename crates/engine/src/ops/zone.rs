@@ -45,7 +45,6 @@ pub(crate) struct Given {
     counts: [u16; 3],
     subnet_bits: Option<u8>,
     takes_compact: bool,
-    offers_recursion: bool,
 }
 
 impl Given {
@@ -59,7 +58,7 @@ impl Given {
     /// returned and copied no more.
     #[inline(always)]
     pub(crate) fn into_answer(self) -> Answer {
-        let Self { answered, octets, counts, subnet_bits, takes_compact, offers_recursion } = self;
+        let Self { answered, octets, counts, subnet_bits, takes_compact } = self;
         Answer {
             authoritative: answered.is_authoritative,
             octets,
@@ -68,7 +67,6 @@ impl Given {
             subnet_bits,
             scope: if answered.depends_on_client { SubnetScope::OWN } else { SubnetScope::EVERY },
             edns_flags: if takes_compact { DO | CO } else { DO },
-            offers_recursion,
             ..Answer::empty(answered.rcode, answered.failure.map(why))
         }
     }
@@ -109,8 +107,7 @@ pub(crate) fn answer<S: Server>(
     let answered = zones.answer(&asked, &mut writer)?;
     let counts = writer.counts();
     let octets = writer.len().saturating_sub(request.body_at());
-    let offers_recursion = !step.ra_needs_rd || request.query.header.flags.has(Flags::RD);
-    Some(Given { answered, octets, counts, subnet_bits, takes_compact, offers_recursion })
+    Some(Given { answered, octets, counts, subnet_bits, takes_compact })
 }
 
 #[cold]

@@ -18,6 +18,7 @@ use wire::{EdeCode, HashKey};
 
 pub use crate::matchers::Matcher;
 use crate::ops::cache::CacheStep;
+use crate::ops::edit::Edit;
 use crate::ops::outgoing::{Change, OptionChange, Outgoing};
 use crate::ops::split::SplitStep;
 use crate::ops::watch::{Watch, Watched};
@@ -77,6 +78,17 @@ impl Program {
     /// in whole, however little the client takes.
     pub(crate) const fn changes_answers(&self) -> bool {
         self.changes_answers
+    }
+
+    /// Has addresses of answers from memory take turns, unless steps put them in order. Returns
+    /// whether they do.
+    pub fn rotate(&mut self) -> bool {
+        let sorts = |op: &Op| {
+            matches!(op, Op::Quickest(_) | Op::Edit(Edit::Sort(_) | Edit::SortByClient | Edit::Shuffle))
+        };
+        let rotates = !self.ops.iter().any(sorts);
+        self.changes_answers |= rotates;
+        rotates
     }
 
     /// Returns what steps rely on besides question and answer.

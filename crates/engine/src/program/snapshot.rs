@@ -109,7 +109,8 @@ pub struct Snapshot {
     pub takes_dnssec_ok: bool,
     /// Whether a reply that is too large has as many RRsets as fit, and none otherwise.
     pub fills_truncated: bool,
-    /// Whether addresses in answers from memory take turns in being the first.
+    /// Whether addresses in answers from memory take turns in being the first, as the program has
+    /// them do.
     pub rotates: bool,
     /// Whether ANY gets one HINFO record for names in no zone of ours (RFC 8482 §4.2).
     pub minimal_any: bool,

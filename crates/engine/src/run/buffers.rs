@@ -6,8 +6,10 @@ use super::suspended::Suspended;
 use crate::answer::Answer;
 use crate::answer::finish::{To, complete};
 use crate::answer::reply::Reply;
+use crate::ops::edit::rotate;
 use crate::ops::quickest::Distances;
-use edit::{Shape, ttl_offsets};
+use crate::query::request::{Environment, Request};
+use edit::{Draft, Shape, ttl_offsets};
 use events::EventSink;
 
 /// Records of an upstream's reply whose TTLs we can age; replies with more are refused.
@@ -83,6 +85,13 @@ impl Buffers {
             distances: Distances::default(),
             memo: Box::default(),
         }
+    }
+
+    /// Has addresses of the answer in the message take turns in being the first.
+    #[cold]
+    pub(crate) fn rotate(&mut self, answer: &Answer, request: &Request<'_>, env: &Environment<'_>) {
+        let shape = answer.shape(request.body_at());
+        rotate(&mut Draft { message: &mut self.message, spare: &mut self.spare, shape }, request, env);
     }
 
     /// Completes the reply in the message and copies it out. Returns whether there is one.

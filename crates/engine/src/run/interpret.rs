@@ -94,7 +94,7 @@ impl Run<'_> {
                 Op::Mark(bit) => self.interim.marks |= 1 << (bit & 63),
                 Op::Unmark(bits) => self.interim.marks &= !bits,
                 Op::Local(local) => {
-                    if let Some(answer) = self.look_up_local(local, context, work) {
+                    if let Some(answer) = self.look_up_local(local, work.message) {
                         return told(self.known::<OUTSIDE>(answer, context), step, tracer);
                     }
                 }
@@ -245,7 +245,6 @@ impl Run<'_> {
                     Outlook::Failure => counters.cache_failures.bump(),
                 }
                 tracer.step(step, StepOutcome::Looked(Some(is_fresh)));
-                self.rotate(&answer, context, work);
                 Some(answer)
             }
             Found::Nothing { has_stale } => {
@@ -310,7 +309,15 @@ impl Run<'_> {
         }
         counters.cache_hits.bump();
         tracer.step(step, StepOutcome::Looked(Some(true)));
-        self.rotate(&answer, context, work);
+        // Nobody works on it after that.
+        if context.snapshot.rotates {
+            let shape = answer.shape(body_at);
+            ops::edit::rotate(
+                &mut Draft { message: work.message, spare: work.spare, shape },
+                &self.request,
+                env,
+            );
+        }
         Some(answer)
     }
 
@@ -336,6 +343,9 @@ impl Run<'_> {
         let given = ops::zone::answer((zones, how), &self.request, &context.env, context, work.message)?;
         if how.unloaded == Unloaded::Passes && given.is_unloaded() {
             return None;
+        }
+        if how.ra_needs_rd && !query.header.flags.has(Flags::RD) {
+            self.after = Some(After::ClearRa);
         }
         context.counters.answers_zone.bump();
         self.fill = None;
@@ -416,13 +426,11 @@ impl Run<'_> {
             Built::End(_) | Built::GoOn(_) if OUTSIDE => Some(told(End::Nothing, step, tracer)),
             Built::End(answer) => {
                 context.counters.answers_fixed.bump();
-                self.rotate(&answer, context, work);
                 work.ttl_count = None;
                 Some(told(End::Answer(answer), step, tracer))
             }
             Built::GoOn(answer) => {
                 context.counters.answers_fixed.bump();
-                self.rotate(&answer, context, work);
                 tracer.step(step, StepOutcome::Answered);
                 self.go_on_with(answer, work);
                 None
@@ -433,21 +441,6 @@ impl Run<'_> {
                 None
             }
         }
-    }
-
-    /// Has addresses that come from memory take turns in being the first, if that is wanted.
-    #[inline(always)]
-    fn rotate(&self, answer: &Answer, context: &Context<'_>, work: &mut Workspace<'_>) {
-        if context.snapshot.rotates && answer.has_several() {
-            self.rotate_addresses(answer, &context.env, work);
-        }
-    }
-
-    #[inline(never)]
-    fn rotate_addresses(&self, answer: &Answer, env: &Environment<'_>, work: &mut Workspace<'_>) {
-        let shape = answer.shape(self.request.body_at());
-        let mut draft = Draft { message: work.message, spare: work.spare, shape };
-        ops::edit::rotate(&mut draft, &self.request, env);
     }
 
     /// Changes the records of the answer there is.
@@ -505,13 +498,7 @@ impl Run<'_> {
 
     /// Looks in local names.
     #[inline(always)]
-    fn look_up_local(
-        &self,
-        local: &LocalData,
-        context: &Context<'_>,
-        work: &mut Workspace<'_>,
-    ) -> Option<Answer> {
-        let message = &mut *work.message;
+    fn look_up_local(&self, local: &LocalData, message: &mut [u8]) -> Option<Answer> {
         let (question, body_at) = (&self.request.query.question, self.request.body_at());
         let mut answer = Answer { authoritative: true, ..Answer::empty(Rcode::NOERROR, None) };
         match local.answer(&self.request.sought, question.qtype)? {
@@ -532,7 +519,6 @@ impl Run<'_> {
                 answer.is_too_large = written.is_none();
             }
         }
-        self.rotate(&answer, context, work);
         Some(answer)
     }
 

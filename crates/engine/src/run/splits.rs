@@ -275,6 +275,7 @@ impl Run<'_> {
             None => {}
             Some(After::Prefetch(at, fill)) => self.send_prefetch(at, fill, context, work),
             Some(After::Prove(missed)) => self.prove(&missed, context, work),
+            Some(After::ClearRa) => {}
         }
         match end {
             End::Answer(answer) => {

@@ -41,6 +41,8 @@ pub(crate) enum After {
     Prefetch(Position, Fill),
     /// It is found out whether the answer can be given out early from now on.
     Prove(Missed),
+    /// The reply does not say RA.
+    ClearRa,
 }
 
 /// How a run ended.

@@ -115,8 +115,11 @@ fn a_server_that_validates_loads_no_answer_that_is_bogus_or_that_nobody_validate
         "START_RRSET_CACHE\n{records}END_RRSET_CACHE\nSTART_MSG_CACHE\n{messages}END_MSG_CACHE\nEOF\n"
     );
     let nobody = format!("forward-zone:\n name: .\n forward-addr: 127.0.0.1@{}\n", free_port());
-    let anchor =
-        format!(" do-not-query-localhost: no\n trust-anchor: \"example. DS 1 8 2 {}\"\n", "00".repeat(32));
+    let anchor = format!(
+        " do-not-query-localhost: no\n module-config: \"respip validator iterator\"\n \
+         trust-anchor: \"example. DS 1 8 2 {}\"\n",
+        "00".repeat(32)
+    );
     for (server, validates) in [(anchor.as_str(), true), (" do-not-query-localhost: no\n", false)] {
         let here = Running::start(&Control::Unix, server, &nobody);
         assert_eq!(here.theirs("load_cache", &dump), (0, "ok\n".to_owned()));

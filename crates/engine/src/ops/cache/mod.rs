@@ -197,7 +197,12 @@ impl CacheStep {
                     others_key = others.key;
                     (key, scope, found) = (&others_key, others.scope, Some(others.hit));
                 }
-                None => return self.look_up_rest(asked, &own_key, (now, texts), out, may_refresh),
+                None => {
+                    return match self.look_up_rest(asked, &own_key, (now, texts), out, may_refresh) {
+                        Ok((answer, outlook)) => Found::Answer(answer, outlook),
+                        Err(has_stale) => Found::Nothing { has_stale },
+                    };
+                }
             }
         }
         let Some(hit) = &found else { return Found::Nothing { has_stale: false } };

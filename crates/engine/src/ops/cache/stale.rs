@@ -5,7 +5,7 @@
 use cache::{Freshness, Key, KeyBits, Now};
 use wire::{EdeCode, Rcode};
 
-use super::{Asked, CacheStep, Found, OfOthers, Outlook, answer_of};
+use super::{Asked, CacheStep, OfOthers, Outlook, answer_of};
 use crate::answer::texts::Texts;
 use crate::answer::{Answer, Security, SubnetScope};
 
@@ -30,8 +30,10 @@ impl CacheStep {
     }
 
     /// Looks for what there is besides answers to such queries: a failure that is remembered, and
-    /// for who sets CD an expired answer that others got.
+    /// for who sets CD an expired answer that others got. If there is none, returns whether there is
+    /// a stale one.
     #[cold]
+    #[inline(never)]
     pub(super) fn look_up_rest(
         &self,
         asked: &Asked<'_>,
@@ -39,26 +41,18 @@ impl CacheStep {
         (now, texts): (Now, &Texts),
         out: &mut [u8],
         may_refresh: impl Fn() -> bool,
-    ) -> Found {
+    ) -> Result<(Answer, Outlook), bool> {
         let failure = self.look_up_failure(own_key, now, texts);
         let validated = self.read_validated(asked, now, out).filter(|found| found.hit.is_stale());
         let Some(OfOthers { key, hit, scope }) = validated else {
-            return match failure {
-                Some(answer) => Found::Answer(answer, Outlook::Failure),
-                None => Found::Nothing { has_stale: false },
-            };
+            return failure.map(|answer| (answer, Outlook::Failure)).ok_or(false);
         };
         let outlook = match failure {
             Some(_) => Ok(Outlook::Stale),
             None => self.when_stale(&key, now, may_refresh()),
         };
-        match outlook {
-            Ok(outlook) => {
-                let answer = answer_of(&hit, Some(ede(hit.rcode)));
-                Found::Answer(Answer { scope, security: Security::Unchecked, ..answer }, outlook)
-            }
-            Err(has_stale) => Found::Nothing { has_stale },
-        }
+        let answer = answer_of(&hit, Some(ede(hit.rcode)));
+        Ok((Answer { scope, security: Security::Unchecked, ..answer }, outlook?))
     }
 
     /// Looks for what is kept for the same query without CD, for who sets it: what was validated is
