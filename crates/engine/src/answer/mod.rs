@@ -121,8 +121,8 @@ impl Answer {
         if self.errors.is_bogus() { Security::Bogus } else { self.security }
     }
 
-    /// Returns the Extended DNS Errors of a reply with bogus data, which is given where nobody wants
-    /// it checked.
+    /// Returns the Extended DNS Errors of a reply with bogus data, which is given where nobody
+    /// wants it checked.
     #[cold]
     pub(crate) const fn errors_of_bogus(&self) -> Errors {
         match self.errors {

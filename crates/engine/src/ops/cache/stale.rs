@@ -30,8 +30,8 @@ impl CacheStep {
     }
 
     /// Looks for what there is besides answers to such queries: a failure that is remembered, and
-    /// for who sets CD an expired answer that others got. If there is none, returns whether there is
-    /// a stale one.
+    /// for who sets CD an expired answer that others got. If there is none, returns whether there
+    /// is a stale one.
     #[cold]
     #[inline(never)]
     pub(super) fn look_up_rest(
