@@ -145,7 +145,11 @@ fn a_certificate_is_replaced_under_load_without_a_failed_handshake_or_query() {
         directory,
         &certificate,
         &format!(", {{at: \"{https}\", transport: https}}"),
-        &format!("control: {{listen: [\"{api}\"]}}\n"),
+        // One client makes as many handshakes as it can.
+        &format!(
+            "control: {{listen: [\"{api}\"]}}\n\
+             limits: {{tls: {{handshakes-per-client: 10000, handshakes-per-second: 10000}}}}\n"
+        ),
     );
     issued(&server, places.tls, &root, &pebble);
     let message = Ask::new(NAME, Rtype::A).bytes();
