@@ -81,11 +81,9 @@ impl Lowering<'_> {
     /// Has the servers of a stub zone asked over TLS, as a group of upstreams is.
     fn stub_over_tls(&mut self, zone: &str, block: &Block) {
         let group = format!("stub-{}", super::label(zone));
-        let Some(servers) = self.servers_to_ask(zone, block, ["stub-addr", "stub-host"]) else { return };
-        for word in servers {
-            let server = self.server_text_of(word, "tls://");
-            let node = self.upstream(server, word.span, true);
-            self.tree.push(&["upstreams", &group, "servers"], node);
+        let servers = self.servers_to_ask(zone, block, ["stub-addr", "stub-host"]);
+        if !self.group(&group, servers, "tls://") {
+            return;
         }
         self.warn(
             block.at,
@@ -177,13 +175,9 @@ impl Lowering<'_> {
         } else {
             ""
         };
-        let Some(servers) = self.servers_to_ask(zone, block, ["forward-addr", "forward-host"]) else {
+        let servers = self.servers_to_ask(zone, block, ["forward-addr", "forward-host"]);
+        if !self.group(&group, servers, scheme) {
             return;
-        };
-        for word in servers {
-            let server = self.server_text_of(word, scheme);
-            let node = self.upstream(server, word.span, is_tls);
-            self.tree.push(&["upstreams", &group, "servers"], node);
         }
         let whole = self.tree.whole();
         let (mixes_case, at) = self.flag("use-caps-for-id");
@@ -200,6 +194,17 @@ impl Lowering<'_> {
         let [a, b] = RESOLVER;
         self.set(&[a, b, "zones", zone, "forward"], tree::text(group, block.at));
         self.terms(zone, block, ("forward-first", "forward-no-cache"));
+    }
+
+    /// Makes a group of servers that are asked in this way; returns whether there are any.
+    fn group(&mut self, group: &str, servers: Option<Vec<&Word>>, scheme: &str) -> bool {
+        let Some(servers) = servers else { return false };
+        for word in servers {
+            let server = self.server_text_of(word, scheme);
+            let node = self.upstream(server, word.span, scheme == "tls://");
+            self.tree.push(&["upstreams", group, "servers"], node);
+        }
+        true
     }
 
     /// Returns the servers of a zone that may be asked. If none may, queries for the zone fail,
